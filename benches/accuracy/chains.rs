@@ -2,7 +2,6 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::hash::Hash128;
 use rollcall_core::window::Time;
 
@@ -50,10 +49,9 @@ fn rate(filter: &BloomFilter, random: &mut Random) -> f64 {
         return Fills::from(filter).rate(4_000, random);
     }
     const PLACES: u64 = 20_000;
-    let EitherChain::Lines(chain) = filter.as_ref() else { panic!("the layout is lines") };
     let found = |_: &u64| {
         let hash = Hash128 { lo: random.bits(), hi: random.bits() };
-        chain.sub_filters().iter().any(|one| one.may_contain(hash))
+        filter.chain().iter().any(|one| one.may_contain(hash))
     };
     (0..PLACES).filter(found).count() as f64 / PLACES as f64
 }

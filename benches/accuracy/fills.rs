@@ -9,7 +9,7 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{EitherChain, LineSubFilter};
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::hash::{Hash128, hash128};
 
 use crate::random::Random;
@@ -51,16 +51,15 @@ impl Fill {
 /// The fills of all sub-filters of a filter in the layout `lines`.
 pub struct Fills(Vec<Fill>);
 
-impl From<&LineSubFilter> for Fills {
-    fn from(filter: &LineSubFilter) -> Fills {
-        Fills(vec![Fill::new(filter.geometry(), filter.as_bytes())])
+impl From<&SubFilter> for Fills {
+    fn from(filter: &SubFilter) -> Fills {
+        Fills(vec![Fill::new(filter.info().geometry.unwrap(), filter.as_bytes())])
     }
 }
 
 impl From<&BloomFilter> for Fills {
     fn from(filter: &BloomFilter) -> Fills {
-        let EitherChain::Lines(chain) = filter.as_ref() else { panic!("the layout is lines") };
-        Fills(chain.sub_filters().iter().map(|one| Fill::new(one.geometry(), one.as_bytes())).collect())
+        Fills(filter.chain().iter().map(|one| Fill::new(one.info().geometry.unwrap(), one.as_bytes())).collect())
     }
 }
 
@@ -87,7 +86,7 @@ pub fn check_lines() {
         let geometry = sizing::geometry(error_rate, capacity).expect("a rate and a capacity in their ranges");
         for item in 0..200u64 {
             let hash = hash128(&item.to_le_bytes(), 0);
-            let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
+            let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).expect("memory");
             filter.insert(hash);
             let mut expected: Vec<usize> =
                 (0..geometry.lines_per_item).map(|index| line(hash, index, geometry.num_lines)).collect();

@@ -4,7 +4,7 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::LineSubFilter;
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::hash::hash128;
 use rollcall_core::window::Time;
 
@@ -25,8 +25,8 @@ fn item(trial: u64, number: u64) -> [u8; 8] {
 }
 
 /// A sub-filter with as many distinct items as its capacity.
-fn full(error_rate: f64, capacity: u64, trial: u64) -> LineSubFilter {
-    let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
+fn full(error_rate: f64, capacity: u64, trial: u64) -> SubFilter {
+    let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).expect("memory");
     (0..capacity).for_each(|number| _ = filter.insert(hash128(&item(trial, number), 0)));
     filter
 }

@@ -2,7 +2,7 @@
 
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::LineSubFilter;
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
 use rollcall_core::window::Time;
 
@@ -96,7 +96,7 @@ pub fn families(run: &mut Run) -> Findings {
         });
         let rates = run.map(run.trials(60), |trial| {
             let hashes = |range: std::ops::Range<u64>| range.map(item).map(|item| hash128(&item, 0));
-            let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
+            let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).expect("memory");
             let (start, end) = (trial * (capacity + asked), (trial + 1) * (capacity + asked));
             hashes(start..start + capacity).for_each(|hash| _ = filter.insert(hash));
             hashes(start + capacity..end).filter(|&hash| filter.may_contain(hash)).count() as f64 / asked as f64

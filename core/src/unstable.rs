@@ -31,16 +31,11 @@ pub mod size_limit {
     pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
 }
 
-/// Filters of one layout, and their parts.
+/// The parts of filters.
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;
-    pub use crate::bloom::chain::Chain;
-    pub use crate::bloom::classic::ClassicFilter;
-    pub use crate::bloom::classic::spec::ClassicSubFilter;
-    pub use crate::bloom::filter::EitherChain;
-    pub use crate::bloom::lines::LineFilter;
-    pub use crate::bloom::lines::spec::LineSubFilter;
     pub use crate::bloom::params::expansion_error;
+    pub use crate::bloom::sub_filter::SubFilter;
 
     /// More functions of [`sizing`](crate::bloom::sizing).
     pub mod sizing {
@@ -49,8 +44,8 @@ pub mod bloom {
 
     /// Sizes of RedisBloom's filters.
     pub mod classic {
-        pub use crate::bloom::classic::Rules;
-        pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape};
+        pub use crate::bloom::classic::bits::Classic;
+        pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Rules, Shape};
     }
 }
 

@@ -12,8 +12,8 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
-use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
@@ -167,8 +167,7 @@ fn power_of_two() -> BloomFilter {
     let shape = Shape::new(0.02, 60, FORCE64).unwrap();
     assert_eq!(shape.n2, 9);
     let rules = Rules { options: FORCE64, growth: 2 };
-    let first = ClassicSubFilter::new(rules, true, shape, 0, &Unlimited).unwrap();
-    let mut filter = BloomFilter::from(ClassicFilter::from_sub_filters(FORCE64, 2, vec![first]).unwrap());
+    let mut filter = BloomFilter::from(SubFilter::from_shape(rules, shape, &Unlimited).unwrap());
     for item in 0..100u32 {
         filter.live(Time::Reached).add(format!("item:{item}"), &Unlimited).unwrap();
     }

@@ -10,7 +10,6 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
-use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Partial, Stored, piece_checksum};
@@ -29,8 +28,7 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
 
 /// The bitmaps of a filter, end to end.
 fn bits_of(filter: &BloomFilter) -> Vec<u8> {
-    let EitherChain::Lines(lines) = filter.as_ref() else { panic!("the layout is lines") };
-    lines.sub_filters().iter().flat_map(|one| one.as_bytes()).copied().collect()
+    filter.chain().iter().flat_map(|one| one.as_bytes()).copied().collect()
 }
 
 /// The error of loading a damaged dump.

@@ -6,7 +6,6 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Partial, Stored, rdb, redisbloom};
 use rollcall_core::window::Time;
@@ -81,9 +80,9 @@ impl Family for BloomFilter {
     }
 
     fn save(&self) -> Vec<Field> {
-        match self.as_ref() {
-            EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
-            _ => written(|sink| rdb::save(self, sink)),
+        match self.layout() {
+            BitLayout::Classic => written(|sink| redisbloom::save_rdb(self, sink)),
+            BitLayout::Lines => written(|sink| rdb::save(self, sink)),
         }
     }
 
@@ -94,7 +93,7 @@ impl Family for BloomFilter {
         let mut source = Fields(fields);
         let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit, &mut |_| ())?;
         all_read(source)?;
-        Ok(filter.into())
+        Ok(filter)
     }
 
     fn check_answers(&self) {

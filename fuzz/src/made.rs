@@ -4,8 +4,8 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
-use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::input::{Input, items_of};
@@ -51,8 +51,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         _ => {
             let rules = Rules { options: FORCE64 | u32::from(input.byte() & 15), growth };
             let shape = Shape::new(error_rate, capacity, rules.options)?;
-            let first = ClassicSubFilter::new(rules, true, shape, 0, limit)?;
-            ClassicFilter::from_sub_filters(rules.options, growth, vec![first]).map(BloomFilter::from)
+            BloomFilter::from_sub_filters(vec![SubFilter::from_shape(rules, shape, limit)?])
         }
     }
 }

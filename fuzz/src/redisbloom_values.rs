@@ -1,10 +1,9 @@
 //! Builds RedisBloom's filters and headers field by field, and damages them. The server tests use this module too.
 
-use rollcall_core::bloom::{BloomFilter, Params};
-use rollcall_core::error::Error;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::persist;
-use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::{ClassicFilter, EitherChain};
+use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::classic::Rules;
 use rollcall_core::unstable::persist::Stored;
 use rollcall_core::window::Time;
 
@@ -23,8 +22,8 @@ pub fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
     Params { error_rate, capacity, expansion, seed: 0 }
 }
 
-pub fn classic(params: Params) -> ClassicFilter {
-    ClassicFilter::new(params, &Unlimited).unwrap()
+pub fn classic(params: Params) -> BloomFilter {
+    BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap()
 }
 
 pub fn item(index: usize) -> Vec<u8> {
@@ -32,32 +31,16 @@ pub fn item(index: usize) -> Vec<u8> {
 }
 
 /// A filter with several sub-filters.
-pub fn grown() -> ClassicFilter {
-    let mut filter = BloomFilter::from(classic(params(0.01, 50, 2)));
+pub fn grown() -> BloomFilter {
+    let mut filter = classic(params(0.01, 50, 2));
     filter.live(Time::Reached).add_all(&(0..200).map(item).collect::<Vec<_>>(), &Unlimited, |_| ()).unwrap();
     assert_eq!(filter.sub_filters().len(), 3);
-    classic_of(&filter)
+    filter
 }
 
-/// A copy of a filter whose layout is classic.
-pub fn classic_of(filter: &BloomFilter) -> ClassicFilter {
-    match filter.as_ref() {
-        EitherChain::Classic(classic) => classic.try_clone().unwrap(),
-        EitherChain::Lines(_) => panic!("the layout is lines"),
-    }
-}
-
-/// Loads a filter whose layout is classic from the chunks of its dump.
-pub fn load_classic<C: AsRef<[u8]>>(
-    chunks: impl IntoIterator<Item = (u64, C)>,
-    limit: &impl SizeLimit,
-) -> Result<ClassicFilter, Error> {
-    persist::load(chunks, limit).map(|filter| classic_of(&filter))
-}
-
-/// The filter as one of any layout.
-pub fn as_filter(filter: &ClassicFilter) -> BloomFilter {
-    filter.try_clone().unwrap().into()
+/// The rules of a classic filter.
+pub fn rules(filter: &BloomFilter) -> Rules {
+    filter.chain()[0].classic().unwrap().rules
 }
 
 /// A header of RedisBloom's dump, field by field.
@@ -83,13 +66,13 @@ pub struct Link {
 }
 
 impl HeaderOf {
-    pub fn of(filter: &ClassicFilter) -> Self {
-        let links = filter.sub_filters().iter().map(|sub_filter| {
-            let shape = sub_filter.shape();
+    pub fn of(filter: &BloomFilter) -> Self {
+        let links = filter.chain().iter().map(|sub_filter| {
+            let shape = sub_filter.classic().unwrap().shape;
             Link {
                 bytes: shape.num_bytes,
                 bits: shape.num_bits(),
-                size: sub_filter.num_items(),
+                size: sub_filter.info().num_items,
                 error_rate: shape.error_rate,
                 bits_per_item: shape.bits_per_item,
                 hashes: shape.hashes,
@@ -97,11 +80,12 @@ impl HeaderOf {
                 n2: shape.n2,
             }
         });
+        let Rules { options, growth } = rules(filter);
         HeaderOf {
-            size: filter.num_items(0),
+            size: filter.num_items(),
             count: filter.sub_filters().len() as u32,
-            options: filter.options(),
-            growth: filter.growth(),
+            options,
+            growth,
             links: links.collect(),
         }
     }

@@ -6,7 +6,6 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, dump_partial, rdb, redisbloom};
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -46,7 +45,7 @@ pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
     let mut source = Fields(fields);
     let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())?;
     assert!(source.0.is_empty(), "{:?}", source.0);
-    Ok(filter.into())
+    Ok(filter)
 }
 
 /// The RDB value of a complete value, in Rollcall's format.
@@ -61,9 +60,9 @@ pub fn rdb_of_loading<L: Partial>(loading: &L) -> Vec<Field> {
 
 /// The RDB value that a server stores for a filter: in RedisBloom's format if its layout is `classic`.
 pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
-    match filter.as_ref() {
-        EitherChain::Lines(_) => rdb_of(filter),
-        EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
+    match filter.layout() {
+        bloom::BitLayout::Lines => rdb_of(filter),
+        bloom::BitLayout::Classic => written(|sink| redisbloom::save_rdb(filter, sink)),
     }
 }
 

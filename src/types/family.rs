@@ -9,7 +9,6 @@ use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
-use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
 use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, redisbloom};
@@ -183,8 +182,7 @@ pub fn load_classic(
     encoding: u32,
     limit: &impl SizeLimit,
 ) -> Result<State<BloomFilter>, Error> {
-    let filter = redisbloom::load_rdb(source, encoding, limit, &mut make_resident)?;
-    Ok(State::Ready(filter.into()))
+    redisbloom::load_rdb(source, encoding, limit, &mut make_resident).map(State::Ready)
 }
 
 /// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any
@@ -231,9 +229,9 @@ impl Family for BloomFilter {
 
     fn save(state: &State<Self>, sink: &mut impl Sink) {
         match state {
-            State::Ready(filter) => match filter.as_ref() {
-                EitherChain::Lines(_) => rdb::save(filter, sink),
-                EitherChain::Classic(classic) => redisbloom::save_rdb(classic, sink),
+            State::Ready(filter) => match filter.layout() {
+                BitLayout::Lines => rdb::save(filter, sink),
+                BitLayout::Classic => redisbloom::save_rdb(filter, sink),
             },
             State::Partial(partial) => rdb::save_partial(&**partial, sink),
         }
@@ -264,10 +262,7 @@ impl Family for BloomFilter {
 
     #[inline(always)]
     fn takes_in_place(&self, additions: usize) -> bool {
-        match self.as_ref() {
-            EitherChain::Lines(chain) => chain.has_room_for(additions as u64),
-            EitherChain::Classic(chain) => chain.has_room_for(additions as u64),
-        }
+        self.has_room_for(additions as u64)
     }
 
     fn becomes_classic(partial: &PartialFilter) -> bool {

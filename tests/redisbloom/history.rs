@@ -8,7 +8,7 @@ use rollcall_core::unstable::bloom::classic::NOROUND;
 
 use rollcall_fuzz::payload::{forge, split};
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
-use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, as_filter, dump_of, grown};
+use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
 use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
@@ -145,11 +145,11 @@ fn honest_values_and_dumps_are_taken() {
     assert_eq!(victim.restore(&honest().rdb()), Value::Okay);
     victim.client.expect("BF.INFO key FILTERS", "[3]");
     victim.client.expect("DEL key", "1");
-    let dump: Dump = dump_of(&as_filter(&grown()));
+    let dump: Dump = dump_of(&grown());
     for (iterator, chunk) in &dump {
         assert_eq!(victim.load(*iterator, chunk), Value::Okay);
     }
-    victim.client.expect("BF.CARD key", &grown().num_items(0).to_string());
+    victim.client.expect("BF.CARD key", &grown().num_items().to_string());
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn mod_12225_rejected_values_leave_no_memory_behind() {
 /// accepted such chunks too.
 #[test]
 fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
-    let dump: Dump = dump_of(&as_filter(&grown()));
+    let dump: Dump = dump_of(&grown());
     let len: usize = dump[1..].iter().map(|(_, chunk)| chunk.len()).sum();
     let mut victim = Victim::start();
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
@@ -265,7 +265,7 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     for iterator in [1, 2, len as u64 + 1, len as u64 + 2, len as u64 + 9] {
         victim.client.expect(&format!("BF.LOADCHUNK key {iterator} 12345678"), "-ERR received bad data");
     }
-    victim.client.expect("BF.CARD key", &grown().num_items(0).to_string());
+    victim.client.expect("BF.CARD key", &grown().num_items().to_string());
     victim.server.assert_up();
 }
 
@@ -319,7 +319,7 @@ fn headers_of_a_wrong_length() {
 
 #[test]
 fn chunks_that_are_truncated_or_come_out_of_order() {
-    let dump: Dump = dump_of(&as_filter(&grown()));
+    let dump: Dump = dump_of(&grown());
     let mut victim = Victim::start();
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
     for (index, (iterator, chunk)) in dump[1..].iter().enumerate() {
@@ -331,12 +331,12 @@ fn chunks_that_are_truncated_or_come_out_of_order() {
         victim.waits_for_more();
         assert_eq!(victim.load(*iterator, chunk), Value::Okay);
     }
-    victim.client.expect("BF.CARD key", &grown().num_items(0).to_string());
+    victim.client.expect("BF.CARD key", &grown().num_items().to_string());
 }
 
 #[test]
 fn a_header_where_data_is_expected_and_data_for_a_header() {
-    let dump: Dump = dump_of(&as_filter(&grown()));
+    let dump: Dump = dump_of(&grown());
     let mut victim = Victim::start();
     victim.rejects_header("data", &dump[1].1);
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
@@ -349,7 +349,7 @@ fn a_header_where_data_is_expected_and_data_for_a_header() {
 
 #[test]
 fn items_added_after_a_part_of_a_dump() {
-    let dump: Dump = dump_of(&as_filter(&grown()));
+    let dump: Dump = dump_of(&grown());
     for parts in 1..dump.len() {
         let mut victim = Victim::start();
         for (iterator, chunk) in &dump[..parts] {

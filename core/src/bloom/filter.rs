@@ -1,114 +1,73 @@
-//! A Bloom filter in the cache-line layout or in RedisBloom's, with or without a window: all queries and all changes.
+//! A Bloom filter that grows, in either layout, with or without a window: what it is, and all questions to it.
 
 use std::alloc::Layout;
 
-use super::classic::ClassicFilter;
-use super::classic::spec::Classic;
-use super::lines::LineFilter;
-use super::lines::sizing::Geometry;
-use super::lines::spec::{LineSubFilter, Lines};
+use super::classic::sizing::{DEFAULT_GROWTH, Rules};
+use super::look_up::{look_up, look_up_chunks};
 use super::params::{BitLayout, Params, Windowing};
-use super::sub_filter::{Placement, SubFilter};
-use crate::admission::{Admission, Terms};
-use crate::error::{Error, Parameter};
+use super::sub_filter::{Spec, SubFilter, SubFilterInfo, hash, num_items, try_clone_all};
+use crate::error::Error;
 use crate::hash::Hash128;
 use crate::heap::{Mover, OnHeap};
-use crate::live::sealed::Sealed;
-use crate::live::{Live, Windowed};
-use crate::size_limit::{SizeLimit, Unlimited, try_collect};
-use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
+use crate::live::Live;
+use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
+use crate::window::Time;
+
+mod admit;
+pub(crate) mod changes;
+pub(crate) mod generations;
+mod merge;
+
+use generations::{Generation, Generations, SubFilters};
 
 /// A Bloom filter that grows, in either layout. The [module](crate::bloom) describes its guarantees.
+///
+/// Items are added to the newest sub-filter; the filter has an item if any of its sub-filters has it.
+// The first sub-filter stores the parameters and the rules of growth. So a small filter consists of this sub-filter
+// alone. A server may hold millions of small filters.
+//
+// Invariants: a filter without a window has at least one sub-filter, and only one if it does not scale. All sub-filters
+// have one layout, which is lines if there is a window. In a filter that was not loaded from elsewhere, all sub-filters
+// of a generation except the newest are full; loading does not check this. If there is a single sub-filter, it is
+// stored in the struct itself if, and only if, there is no window.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
-    pub(crate) chain: EitherChain,
+    sub_filters: SubFilters<SubFilter>,
+    /// The generations of a windowed filter; `None` for a filter without a window.
+    ring: Option<Box<Generations>>,
 }
 
 /// The size of the struct matters because a server may hold millions of small filters: it fits in a cache line.
-const _: () = assert!(size_of::<BloomFilter>() == 56);
-
-/// A chain of either layout.
-#[derive(Debug, PartialEq)]
-pub enum EitherChain {
-    /// A filter in the cache-line layout, the only one that can have a window.
-    Lines(LineFilter),
-    /// A filter in RedisBloom's layout.
-    Classic(ClassicFilter),
-}
-
-/// Parameters, size and fill of a sub-filter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct SubFilterInfo {
-    /// The number of items that the sub-filter is sized for.
-    pub capacity: u64,
-    /// The number of insertions that set a bit; after a merge an estimate.
-    pub num_items: u64,
-    /// The error rate of the sub-filter when full.
-    pub error_rate: f64,
-    /// Bytes of the bitmap.
-    pub num_bytes: u64,
-    /// The number of bits that an item sets; some may coincide.
-    pub hashes: u32,
-    /// The number of set bits.
-    pub set_bits: u64,
-    /// The geometry of the cache-line layout; `None` in the classic layout.
-    pub geometry: Option<Geometry>,
-}
-
-/// Calls a method of the chain, whatever its layout.
-macro_rules! either {
-    ($chain:expr, $filter:ident => $call:expr) => {
-        match $chain {
-            EitherChain::Lines($filter) => $call,
-            EitherChain::Classic($filter) => $call,
-        }
-    };
-}
-
-pub(crate) use either;
+const _: () = assert!(size_of::<BloomFilter>() == 48);
 
 impl BloomFilter {
-    /// An empty filter with this layout and these parameters.
+    /// An empty filter with this layout and these parameters. A classic filter ignores the seed, since RedisBloom has
+    /// none.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(layout: BitLayout, params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ok(match layout {
-            BitLayout::Lines => LineFilter::new(params, limit)?.into(),
-            BitLayout::Classic => ClassicFilter::new(params, limit)?.into(),
-        })
-    }
-
-    /// The layout of the filter.
-    pub fn layout(&self) -> BitLayout {
-        match self.chain {
-            EitherChain::Lines(_) => BitLayout::Lines,
-            EitherChain::Classic(_) => BitLayout::Classic,
+        params.validate()?;
+        match layout {
+            BitLayout::Lines => {
+                let beside = size_of::<Self>() - size_of::<SubFilter>();
+                Ok(SubFilter::from_spec(Spec::of_lines(&params, 0)?, beside as u64, limit)?.into())
+            }
+            BitLayout::Classic => Self::classic(params, DEFAULT_GROWTH, limit),
         }
     }
 
-    /// A copy of the filter.
+    /// An empty classic filter with the parameters of a filter that exists elsewhere. They may lie outside the ranges
+    /// for new filters. RedisBloom stores a growth factor even for a filter that does not scale: `growth`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
-        Ok(either!(&self.chain, filter => filter.try_clone()?.into()))
-    }
-
-    /// An empty filter with the same layout and parameters, in new memory.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`], and an error of `limit`.
-    pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ok(match &self.chain {
-            EitherChain::Classic(filter) => filter.new_like(limit)?.into(),
-            EitherChain::Lines(filter) => match (filter.windowing(), filter.newest_slice()) {
-                (Some(&windowing), Some(newest)) => LineFilter::windowed(*filter.params(), windowing, newest, limit)?,
-                _ => LineFilter::new(*filter.params(), limit)?,
-            }
-            .into(),
-        })
+    /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
+    #[doc(hidden)]
+    pub fn classic(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
+        // The parameters are derived from the shape, as when a filter is loaded. For a subnormal rate they may differ
+        // from the parameters asked for, because half of such a rate may be rounded.
+        let (rules, shape) = Rules::new(&params, growth)?;
+        Ok(SubFilter::from_shape(rules, shape, limit)?.into())
     }
 
     /// An empty windowed filter whose newest slice is `newest_slice`. Methods without a time parameter answer as of the
@@ -123,26 +82,199 @@ impl BloomFilter {
         newest_slice: u64,
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        Ok(LineFilter::windowed(params, windowing, newest_slice, limit)?.into())
+        let filter = Self::from_generations(params, windowing, newest_slice, Vec::new(), Vec::new())?;
+        let first = Spec::of_lines(&windowing.of_generation(&params)?, 0)?;
+        let bytes = first.sub_filter_bytes().saturating_add(size_of::<Generation>() as u64);
+        limit.check(filter.size_bytes(), bytes.saturating_mul(windowing.generations().into()))?;
+        Ok(filter)
+    }
+
+    /// A filter without a window that has these sub-filters, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `sub_filters` is empty, or if no classic filter has these rules or this many sub-filters.
+    #[doc(hidden)]
+    pub fn from_sub_filters(sub_filters: Vec<SubFilter>) -> Result<Self, Error> {
+        let Some(first) = sub_filters.first() else {
+            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
+        };
+        first.classic().map_or(Ok(()), |classic| classic.rules.validate(sub_filters.len() as u64))?;
+        Ok(BloomFilter { sub_filters: SubFilters::from_vec(sub_filters), ring: None })
+    }
+
+    /// Builds a windowed filter from its generations, oldest first, which have these sub-filters.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges.
+    pub(crate) fn from_generations(
+        params: Params,
+        windowing: Windowing,
+        newest_slice: u64,
+        list: Vec<Generation>,
+        sub_filters: Vec<SubFilter>,
+    ) -> Result<Self, Error> {
+        let of_generation = windowing.of_generation(&params)?;
+        debug_assert_eq!(list.iter().map(|one| one.len as usize).sum::<usize>(), sub_filters.len());
+        let ring = Generations { params, windowing, of_generation, newest_slice, list };
+        Ok(BloomFilter { sub_filters: SubFilters::Many(sub_filters), ring: Some(Box::new(ring)) })
+    }
+
+    /// An empty filter with the same layout and parameters, in new memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], and an error of `limit`.
+    pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
+        match &self.ring {
+            Some(ring) => Self::windowed(ring.params, ring.windowing, ring.newest_slice, limit),
+            None => Ok(SubFilter::from_spec(self.chain()[0].spec.clone(), 0, limit)?.into()),
+        }
+    }
+
+    /// A copy of the filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let sub_filters = try_clone_all(self.chain())?;
+        Ok(match &self.ring {
+            None => BloomFilter { sub_filters: SubFilters::from_vec(sub_filters), ring: None },
+            Some(ring) => {
+                let ring = Generations { list: try_to_vec(&ring.list)?, ..**ring };
+                BloomFilter { sub_filters: SubFilters::Many(sub_filters), ring: Some(Box::new(ring)) }
+            }
+        })
+    }
+
+    /// Takes the filter out. What is left has no sub-filters and must not be used.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, BloomFilter { sub_filters: SubFilters::Many(Vec::new()), ring: None })
+    }
+
+    /// The layout of the filter.
+    #[inline(always)]
+    pub fn layout(&self) -> BitLayout {
+        // A windowed filter has this layout even before its first item.
+        self.chain().first().map_or(BitLayout::Lines, |first| first.spec.layout())
     }
 
     /// The window, if the filter has one.
+    #[inline]
     pub fn windowing(&self) -> Option<&Windowing> {
-        either!(&self.chain, filter => filter.windowing())
+        self.ring.as_ref().map(|ring| &ring.windowing)
+    }
+
+    /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
+    /// capacity follow from the first sub-filter, and the seed is 0.
+    #[inline(always)]
+    pub fn params(&self) -> &Params {
+        match &self.ring {
+            None => &self.chain()[0].spec.params,
+            Some(ring) => &ring.params,
+        }
+    }
+
+    /// The sub-filters, oldest first.
+    pub fn sub_filters(&self) -> impl ExactSizeIterator<Item = SubFilterInfo> + '_ {
+        self.chain().iter().map(SubFilter::info)
+    }
+
+    /// The sub-filters themselves, oldest first.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn chain(&self) -> &[SubFilter] {
+        self.sub_filters.as_slice()
+    }
+
+    /// The sub-filters, mutable, so that the caller can relocate or overwrite their bitmaps. Relocating changes no bit.
+    /// Overwriting loses items only where RedisBloom loses them too.
+    #[inline(always)]
+    pub(crate) fn chain_mut(&mut self) -> &mut [SubFilter] {
+        self.sub_filters.as_mut_slice()
+    }
+
+    /// The generations of a windowed filter that have items, oldest first.
+    pub(crate) fn generations(&self) -> &[Generation] {
+        self.ring.as_ref().map_or(&[], |ring| &ring.list)
+    }
+
+    /// Each generation with its sub-filters, oldest first.
+    pub(crate) fn by_generation(&self) -> impl Iterator<Item = (Generation, &[SubFilter])> {
+        let whole = Generation { age: 0, len: self.chain().len() as u32, renewed: 0 };
+        let (plain, mut rest) = (self.ring.is_none().then_some(whole), self.chain());
+        plain.into_iter().chain(self.generations().iter().copied()).map_while(move |generation| {
+            let (these, later) = rest.split_at_checked(generation.len as usize)?;
+            rest = later;
+            Some((generation, these))
+        })
+    }
+
+    /// Two numbers: the generations that have expired once `slices_later` more slices have begun, and the sub-filters
+    /// of these generations.
+    fn dead(&self, slices_later: u64) -> (usize, usize) {
+        let Some(ring) = &self.ring else { return (0, 0) };
+        let most = u64::from(ring.windowing.generations());
+        let dead = ring.list.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) >= most);
+        dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
+    }
+
+    /// The sub-filters that are live once `slices_later` more slices have begun, oldest first.
+    #[inline]
+    fn live_after(&self, slices_later: u64) -> &[SubFilter] {
+        match slices_later {
+            0 => self.chain(),
+            _ => &self.chain()[self.dead(slices_later).1..],
+        }
+    }
+
+    /// The index at which the sub-filters of the newest slice begin.
+    #[inline]
+    fn newest_start(&self) -> usize {
+        match &self.ring {
+            None => 0,
+            Some(ring) => {
+                let newest = ring.list.last().filter(|one| one.age == 0).map_or(0, |one| one.len as usize);
+                self.chain().len() - newest
+            }
+        }
+    }
+
+    /// The sub-filters of the newest slice.
+    #[inline]
+    fn newest(&self) -> &[SubFilter] {
+        &self.chain()[self.newest_start()..]
+    }
+
+    /// The function that hashes an item for [`Live::add_hashes`]. For the command-line tool.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
+        let (layout, seed) = (self.layout(), self.params().seed);
+        move |item| hash(layout, item, seed)
     }
 
     /// A view of the filter at this time.
     #[inline]
     pub fn at(&self, time: Time) -> Present<'_> {
-        let reached = either!(&self.chain, filter => filter.windowing().zip(filter.newest_slice()));
-        let slices_later = reached.map_or(0, |(windowing, newest)| windowing.window.present(newest, time) - newest);
+        let ring = self.ring.as_ref();
+        self.after(ring.map_or(0, |ring| ring.windowing.window.present(ring.newest_slice, time) - ring.newest_slice))
+    }
+
+    /// A view of the filter once `slices_later` more slices have begun.
+    #[inline]
+    fn after(&self, slices_later: u64) -> Present<'_> {
         Present { filter: self, slices_later }
+    }
+
+    /// Gives access to the filter, to change it at this time.
+    #[inline]
+    pub fn live(&mut self, time: Time) -> Live<'_, Self> {
+        Live::new(self, time)
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
-        self.at(Time::Reached).may_contain(item)
+        self.after(0).may_contain(item)
     }
 
     /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
@@ -152,98 +284,86 @@ impl BloomFilter {
         items: impl IntoIterator<Item = &'a T>,
         found: impl FnMut(bool),
     ) {
-        self.at(Time::Reached).may_contain_all(items, found);
-    }
-
-    /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
-    /// capacity follow from the first sub-filter, and the seed is 0.
-    pub fn params(&self) -> &Params {
-        either!(&self.chain, filter => filter.params())
-    }
-
-    /// The sub-filters, oldest first.
-    pub fn sub_filters(&self) -> impl ExactSizeIterator<Item = SubFilterInfo> + '_ {
-        let len = either!(&self.chain, filter => filter.sub_filters().len());
-        (0..len).map(move |index| match &self.chain {
-            EitherChain::Lines(filter) => {
-                let sub_filter = &filter.sub_filters()[index];
-                info(sub_filter, Some(sub_filter.geometry()))
-            }
-            EitherChain::Classic(filter) => info(&filter.sub_filters()[index], None),
-        })
+        self.after(0).may_contain_all(items, found);
     }
 
     /// The number of items that the filter holds: added items that were new and have not expired. After a merge the
     /// number is an estimate.
+    #[inline]
     pub fn num_items(&self) -> u64 {
-        self.at(Time::Reached).num_items()
+        self.after(0).num_items()
+    }
+
+    /// The share of set bits.
+    pub fn fill_ratio(&self) -> f64 {
+        self.after(0).fill_ratio()
+    }
+
+    /// The current false-positive rate, estimated from the set bits.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.after(0).false_positive_rate()
     }
 
     /// Whether the filter is in the state of a new filter: clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
-        either!(&self.chain, filter => filter.is_empty())
+        match &self.sub_filters {
+            SubFilters::One(only) => only.num_items == 0 && only.set_bits() == 0,
+            SubFilters::Many(all) => all.is_empty(),
+        }
     }
 
     /// The number of items that all sub-filters together are sized for. In a windowed filter, it is the number of items
     /// per window.
     pub fn capacity(&self) -> u64 {
-        either!(&self.chain, filter => filter.capacity())
+        match &self.ring {
+            None => self.chain().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.spec.capacity)),
+            Some(ring) => ring.params.capacity,
+        }
     }
 
     /// A lower bound of the number of new items that fit before the filter grows or rejects them. Known items take no
     /// room.
+    #[inline]
     pub fn room(&self) -> u64 {
-        either!(&self.chain, filter => filter.room())
+        self.newest().last().map_or(0, SubFilter::room)
+    }
+
+    /// Whether adding `additions` items changes only bits and counts: there is no window, and the newest sub-filter has
+    /// room for that many new items and can count each of them. For the server module.
+    #[doc(hidden)]
+    #[inline]
+    pub fn has_room_for(&self, additions: u64) -> bool {
+        let fits = |newest: &SubFilter| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
+        // A classic sub-filter cannot count more items than it has bits. At high error rates, that may be fewer than
+        // its capacity.
+        let counts = |newest: &SubFilter| newest.num_items.saturating_add(additions) <= newest.spec.num_bits;
+        self.ring.is_none() && self.chain().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     pub fn size_bytes(&self) -> u64 {
-        either!(&self.chain, filter => filter.size_bytes())
+        // RedisBloom's struct of a filter has 32 bytes, and each sub-filter is in a list.
+        let in_place = match &self.sub_filters {
+            SubFilters::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
+            _ => 0,
+        };
+        self.held_bytes(self.chain()) - in_place
     }
 
-    /// The share of set bits.
-    pub fn fill_ratio(&self) -> f64 {
-        self.at(Time::Reached).fill_ratio()
+    /// The bytes of a filter with the sub-filters `sub_filters`, once it has room in its list for one more. The
+    /// additional sub-filter itself is not included.
+    fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
+        let own = if self.layout() == BitLayout::Lines { size_of::<Self>() as u64 } else { 32 };
+        let ring = self.ring.as_ref().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
+        let bytes = sub_filters.iter().map(SubFilter::reported_bytes);
+        bytes.fold(own + ring as u64, u64::saturating_add)
     }
+}
 
-    /// The current false-positive rate, estimated from the set bits.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.at(Time::Reached).false_positive_rate()
-    }
-
-    /// Gives access to the filter, to change it at this time.
-    #[inline]
-    pub fn live(&mut self, time: Time) -> Live<'_, Self> {
-        Live::new(self, time)
-    }
-
-    /// The function that hashes an item for [`Live::add_hashes`]. For the command-line tool.
-    #[doc(hidden)]
-    pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
-        let (layout, seed) = (self.layout(), self.params().seed);
-        move |item| match layout {
-            BitLayout::Lines => Lines::hash(item, seed),
-            BitLayout::Classic => Classic::hash(item, seed),
-        }
-    }
-
-    /// Checks that `other` has the layout of this filter, and that both filters or neither have a window.
-    fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
-        Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
-        if self.windowing().is_some() == other.windowing().is_some() {
-            return Ok(());
-        }
-        let [ours, theirs] = [self, other].map(|filter| filter.windowing().map_or("none".into(), Windowing::to_string));
-        Err(Error::incompatible(Parameter::Window, ours, theirs))
-    }
-
-    fn as_lines(&self) -> Option<&LineFilter> {
-        if let EitherChain::Lines(filter) = &self.chain { Some(filter) } else { None }
-    }
-
-    fn as_classic(&self) -> Option<&ClassicFilter> {
-        if let EitherChain::Classic(filter) = &self.chain { Some(filter) } else { None }
-    }
+/// The chance that any of several independent sub-filters errs, from the chance of each.
+fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
+    // Logarithms are added, since computing 1 - (1 - r) would lose rates below 1e-16.
+    -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }
 
 /// A view of a filter at a given time. The view ignores items that have expired by this time, and changes nothing.
@@ -262,43 +382,80 @@ pub struct Present<'a> {
     slices_later: u64,
 }
 
-impl Present<'_> {
+impl<'a> Present<'a> {
+    /// The sub-filters that are live at the time of the view, oldest first.
+    #[inline]
+    fn live(&self) -> &'a [SubFilter] {
+        self.filter.live_after(self.slices_later)
+    }
+
     /// The answer of [`BloomFilter::may_contain`] at the time of the view.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
         let item = item.as_ref();
-        either!(&self.filter.chain, filter => filter.may_contain(item, self.slices_later))
+        match &self.filter.sub_filters {
+            SubFilters::One(only) => only.may_contain(only.hash(item)),
+            SubFilters::Many(_) => look_up(self.live(), self.filter.hasher()(item)),
+        }
     }
 
     /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of the view.
-    pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+    pub fn may_contain_all<'i, T: AsRef<[u8]> + ?Sized + 'i>(
         &self,
-        items: impl IntoIterator<Item = &'a T>,
-        found: impl FnMut(bool),
+        items: impl IntoIterator<Item = &'i T>,
+        mut found: impl FnMut(bool),
     ) {
-        let items = items.into_iter().map(AsRef::as_ref);
-        either!(&self.filter.chain, filter => filter.may_contain_all(items, self.slices_later, found));
+        let hash = self.filter.hasher();
+        look_up_chunks(self.live(), items.into_iter().map(|item| hash(item.as_ref())), |_, is_found| found(is_found));
     }
 
     /// The result of [`BloomFilter::num_items`] at the time of the view.
+    #[inline]
     pub fn num_items(&self) -> u64 {
-        either!(&self.filter.chain, filter => filter.num_items(self.slices_later))
+        let (dead, _) = self.filter.dead(self.slices_later);
+        self.filter.by_generation().skip(dead).fold(0, |sum, (generation, sub_filters)| {
+            sum.saturating_add(num_items(sub_filters).saturating_sub(generation.renewed))
+        })
     }
 
     /// The result of [`BloomFilter::fill_ratio`] at the time of the view.
     pub fn fill_ratio(&self) -> f64 {
-        either!(&self.filter.chain, filter => filter.fill_ratio(self.slices_later))
+        // A sub-filter from elsewhere may have bits set that no item can set.
+        let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
+            let num_bits = sub_filter.spec.num_bits;
+            (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
+        });
+        if all > 0.0 { set / all } else { 0.0 }
     }
 
-    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view.
+    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view. Renewed items are in several
+    /// generations, and these generations then err for the same absent items. So renewed items lower the rate.
     pub fn false_positive_rate(&self) -> f64 {
-        either!(&self.filter.chain, filter => filter.false_positive_rate(self.slices_later))
+        let (live, generations) = (self.live(), &self.filter.generations()[self.filter.dead(self.slices_later).0..]);
+        // Without a sub-filter the rate may come out as -0.0; `abs` makes it 0.0.
+        let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
+        let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
+        // Sub-filters of different sizes err for different absent items, so renewed items do not lower the rate.
+        let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
+            return rate;
+        };
+        // A single bitmap with the items of all generations would err for every absent item for which a generation
+        // errs. So its rate is an upper bound. In this bitmap, a renewed item counts only once.
+        let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
+        let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
+        rate.min(first.spec.rate_of((all - renewed).max(most)))
     }
 }
 
 impl OnHeap for BloomFilter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        either!(&self.chain, filter => filter.heap_layouts(visit));
+        self.sub_filters.list_layout().into_iter().for_each(&mut *visit);
+        self.chain().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+        if let Some(ring) = &self.ring {
+            visit(Layout::for_value::<Generations>(ring));
+            let list = Layout::array::<Generation>(ring.list.capacity());
+            list.into_iter().filter(|layout| layout.size() > 0).for_each(visit);
+        }
     }
 
     fn num_bytes(&self) -> u64 {
@@ -306,65 +463,17 @@ impl OnHeap for BloomFilter {
     }
 
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
-        either!(&mut self.chain, filter => match filter.sub_filters_mut().get_mut(index) {
-            Some(one) => {
-                one.bitmap.relocate(|lines| mover.relocate(lines));
-                true
-            }
-            None => false,
-        })
+        let sub_filter = self.chain_mut().get_mut(index);
+        sub_filter.map(|one| one.bitmap.relocate(|lines| mover.relocate(lines))).is_some()
     }
 }
 
-fn info<L: Placement>(sub_filter: &SubFilter<L>, geometry: Option<Geometry>) -> SubFilterInfo {
-    let num_bytes = sub_filter.as_bytes().len() as u64;
-    SubFilterInfo {
-        capacity: sub_filter.capacity(),
-        num_items: sub_filter.num_items(),
-        error_rate: sub_filter.error_rate(),
-        num_bytes,
-        hashes: sub_filter.hashes(),
-        set_bits: sub_filter.set_bits(),
-        geometry,
+/// A filter without a window that has a single sub-filter.
+impl From<SubFilter> for BloomFilter {
+    fn from(only: SubFilter) -> Self {
+        BloomFilter { sub_filters: SubFilters::One(only), ring: None }
     }
 }
-
-impl From<LineFilter> for BloomFilter {
-    fn from(filter: LineFilter) -> Self {
-        BloomFilter { chain: EitherChain::Lines(filter) }
-    }
-}
-
-impl From<ClassicFilter> for BloomFilter {
-    fn from(filter: ClassicFilter) -> Self {
-        BloomFilter { chain: EitherChain::Classic(filter) }
-    }
-}
-
-impl AsRef<EitherChain> for BloomFilter {
-    fn as_ref(&self) -> &EitherChain {
-        &self.chain
-    }
-}
-
-impl Live<'_, BloomFilter> {
-    /// Adds the items with these hashes, in order, and returns how many were new. The result is the same as that of
-    /// [`Live::add_all`], but the caller can hash on several threads. For the command-line tool.
-    ///
-    /// # Errors
-    /// The errors of [`Live::add`]. The items before the rejected one are added.
-    #[doc(hidden)]
-    pub fn add_hashes(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> Result<u64, Error> {
-        self.move_on();
-        let mut new = 0;
-        let (hashes, added) = (hashes.iter().copied(), |is_new| new += u64::from(is_new));
-        let changed = &mut self.outcome.changed;
-        either!(&mut self.value.chain, filter => filter.add_hashes(hashes, limit, changed, added)?);
-        Ok(new)
-    }
-}
-
-impl Sealed for BloomFilter {}
 
 /// The expired sub-filters of a filter. Freeing large sub-filters takes long, so the caller may send them to another
 /// thread.
@@ -383,150 +492,13 @@ impl Sealed for BloomFilter {}
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Expired(
-    /// The expired sub-filters; `None` if nothing expired. After nearly every change nothing has, and dropping `None`
-    /// costs only a comparison.
-    Option<Vec<LineSubFilter>>,
-);
+pub struct Expired(Vec<SubFilter>);
 
 impl Expired {
     /// Bytes of the expired bitmaps.
     pub fn num_bytes(&self) -> u64 {
-        self.0.iter().flatten().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum()
+        self.0.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum()
     }
-}
-
-impl Windowed for BloomFilter {
-    type Expired = Expired;
-
-    #[inline]
-    fn window(&self) -> Option<&Window> {
-        self.windowing().map(|windowing| &windowing.window)
-    }
-
-    #[inline]
-    fn newest_slice(&self) -> Option<u64> {
-        either!(&self.chain, filter => filter.newest_slice())
-    }
-
-    fn set_clock_source(&mut self, clock_source: ClockSource) {
-        either!(&mut self.chain, filter => filter.set_clock_source(clock_source));
-    }
-
-    fn advance(&mut self, slice: u64) -> Expired {
-        match &mut self.chain {
-            EitherChain::Lines(filter) => Expired(filter.advance(slice)),
-            EitherChain::Classic(_) => Expired::default(),
-        }
-    }
-
-    fn rebase(&mut self, slice: u64) {
-        either!(&mut self.chain, filter => filter.rebase(slice));
-    }
-
-    fn renews(&self) -> bool {
-        either!(&self.chain, filter => filter.renews())
-    }
-
-    fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
-        let others = others.iter().filter_map(|other| other.as_lines());
-        self.as_lines().map_or_else(|| Ok(Merging::default()), |filter| filter.merging(others, time))
-    }
-
-    #[inline(always)]
-    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let due = live.due();
-        if due != Move::Stay {
-            if !either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
-                return Ok(false);
-            }
-            live.make(due);
-        }
-        let mark = either!(&mut live.value.chain, filter => filter.add(item, limit)?);
-        live.outcome.changed |= mark != Mark::Same;
-        Ok(mark == Mark::New)
-    }
-
-    fn add_all_live<'a>(
-        live: &mut Live<'_, Self>,
-        mut items: impl Iterator<Item = &'a [u8]>,
-        limit: &impl SizeLimit,
-        mut added: impl FnMut(bool),
-    ) -> Result<(), Error> {
-        let (due, mut first) = (live.due(), None);
-        if due != Move::Stay {
-            // The move is made at the first item that changes the filter. Known items before it change nothing.
-            while first.is_none() {
-                let Some(item) = items.next() else { return Ok(()) };
-                if either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
-                    first = Some(item);
-                } else {
-                    added(false);
-                }
-            }
-            live.make(due);
-        }
-        let (items, changed) = (first.into_iter().chain(items), &mut live.outcome.changed);
-        either!(&mut live.value.chain, filter => filter.add_all(items, limit, changed, added))
-    }
-
-    fn admit_live<'a>(
-        live: &mut Live<'_, Self>,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
-        let due = live.due();
-        let slices_later = match (due, live.value.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => slice - newest,
-            _ => 0,
-        };
-        // If the clock had jumped ahead and was set back, the move back is made even if all items are rejected.
-        // Otherwise no item would expire for a long time, so no room would be made below the limit.
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
-        let reported = match &mut live.value.chain {
-            EitherChain::Lines(filter) => {
-                let admitting = filter.plan_admission(items, terms, slices_later, limit)?;
-                live.outcome.changed |= admitting.renews();
-                if admitting.adds() || rebases {
-                    live.make(due);
-                }
-                // The ring is borrowed anew, because the move has changed the filter.
-                let EitherChain::Lines(filter) = &mut live.value.chain else { return Ok(Vec::new()) };
-                filter.admit(admitting)?
-            }
-            EitherChain::Classic(filter) => {
-                let admitting = filter.plan_admission(items, terms, 0, limit)?;
-                filter.admit(admitting)?
-            }
-        };
-        live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
-        Ok(reported)
-    }
-
-    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        others.iter().try_for_each(|other| live.value.check_kind(other))?;
-        let merging = live.value.merging(others, live.time)?;
-        let changed = match &mut live.value.chain {
-            EitherChain::Lines(ours) => {
-                let (changed, expired) = ours.merge(&all_of(others, Self::as_lines)?, merging, limit)?;
-                live.outcome.expired = Expired(expired);
-                changed
-            }
-            EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, merging, limit)?.0,
-        };
-        (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
-        live.outcome.changed |= changed;
-        Ok(changed)
-    }
-}
-
-/// The filters for which `as_kind` returns `Some`, in order.
-fn all_of<'a, F>(
-    filters: &[&'a BloomFilter],
-    as_kind: impl Fn(&'a BloomFilter) -> Option<&'a F>,
-) -> Result<Vec<&'a F>, Error> {
-    try_collect(filters.len(), filters.iter().filter_map(|filter| as_kind(filter)))
 }
 
 /// Copies the filter as [`BloomFilter::try_clone`] does.

@@ -6,14 +6,13 @@
 //! more than a comparison. In a full sub-filter, about one line in thirty matches by chance. Only in sub-filters that
 //! match are the other bits looked up.
 
-use super::super::bitmap::Line;
-use super::super::sub_filter::{Expected, Screened};
+use super::bitmap::Line;
 #[cfg(target_arch = "x86_64")]
-use super::line::avx512;
-use super::line::{lay_out, line_index, places};
-use super::probe::{self, Candidates};
-use super::spec::LineSubFilter;
-use crate::hash::{CHUNK, Hash128, Marks, first_marks, marked};
+use super::lines::line::avx512;
+use super::lines::line::{lay_out, line_index, places};
+use super::lines::probe::{self, Candidates};
+use super::sub_filter::SubFilter;
+use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
@@ -41,23 +40,94 @@ const ONE_FAR_FROM_LINES: usize = 512;
 /// most of the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 4;
 
+/// Which answer is expected for most items of a chunk. A wrong expectation costs time but changes no answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Expected {
+    /// Most items are absent.
+    Absent,
+    /// Most items are present.
+    Present,
+}
+
+/// The outcome of the first step of a look-up of a chunk.
+struct Screened {
+    /// The mask of the hashes that were found.
+    found: Marks,
+    /// The mask of the hashes that are undecided.
+    open: Marks,
+    /// The number of sub-filters, the oldest, that may contain undecided hashes.
+    num_oldest: usize,
+    /// For each undecided hash, the mask of those sub-filters that may contain it. Not used if there is a single
+    /// sub-filter.
+    candidates: [Candidates; CHUNK],
+}
+
+impl Screened {
+    /// A look-up that left nothing undecided.
+    fn found(found: Marks) -> Self {
+        Screened { found, open: 0, candidates: [0; CHUNK], num_oldest: 0 }
+    }
+}
+
+/// Whether the sub-filters of a chain are in the classic layout.
+#[inline(always)]
+fn is_classic(sub_filters: &[SubFilter]) -> bool {
+    sub_filters.first().is_some_and(|one| one.spec.classic.is_some())
+}
+
+/// Returns the mask of the hashes, at most [`CHUNK`], that any of `sub_filters` may contain.
+pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Marks {
+    resolve_chunk(sub_filters, hashes, &screen_chunk(sub_filters, hashes, expected))
+}
+
+/// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
+///
+/// Each round works on three chunks. First, the bits of the present chunk are prefetched, unless they are in a cache.
+/// Then the undecided hashes of the previous chunk are resolved; their bits were prefetched when that chunk was
+/// screened. The answers of the previous chunk are passed on, and the next chunk is hashed, an item at a time, so that
+/// a processor can overlap the two. Finally the present chunk is screened. All prefetches of a chunk follow each other
+/// closely, because a processor then looks up the addresses of several pages at a time.
+pub(super) fn look_up_chunks(
+    sub_filters: &[SubFilter],
+    hashes: impl Iterator<Item = Hash128>,
+    mut found: impl FnMut(Hash128, bool),
+) {
+    let (mut hashes, mut expected, mut screened) = (hashes.fuse(), Expected::Absent, Screened::found(0));
+    let [before, chunk, next] = &mut [const { Chunk::new_const() }; 3];
+    let (mut before, mut chunk, mut next) = (before, chunk, next);
+    let mut answer = |chunk: &Chunk, marks: Marks, i: usize| found(chunk[i], marks >> i & 1 == 1);
+    fill(chunk, &mut hashes);
+    while !chunk.is_empty() {
+        prefetch(sub_filters, chunk, first_marks(chunk.len()), expected);
+        let marks = resolve_chunk(sub_filters, before, &screened);
+        fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
+        screened = screen_chunk(sub_filters, chunk, expected);
+        // The next chunk is most likely like this one. An undecided item counts as found, because where many are
+        // undecided, most are found.
+        let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
+        expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
+        (before, chunk, next) = (chunk, next, before);
+    }
+    let marks = resolve_chunk(sub_filters, before, &screened);
+    (0..before.len()).for_each(|i| answer(before, marks, i));
+}
+
 /// Whether lines of these sub-filters should be prefetched before they are looked up.
-pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
+pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
     match sub_filters {
         [only] => only.lines().len() >= FAR_FROM_LINES,
         many => many.iter().map(|sub_filter| sub_filter.lines().len()).sum::<usize>() >= ALL_FAR_FROM_LINES,
     }
 }
 
-/// Prefetches the lines that [`screen_chunk`] reads first for the hashes in the mask `pending`, unless they are in a
-/// cache.
-pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
-    if !is_far(sub_filters) {
-        return;
-    }
+/// Prefetches the lines that [`look_up_chunk`] reads first for the hashes in the mask `pending`, unless they are in a
+/// cache. With a single sub-filter and `Expected::Present`, these are all lines of the hashes.
+/// [`SubFilter::insert_chunk`] needs them, too. Classic sub-filters prefetch their bits themselves.
+pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
+        _ if is_classic(sub_filters) || !is_far(sub_filters) => {}
         [only] => {
-            let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
+            let lines = if expected == Expected::Absent { 1 } else { only.spec.geometry.lines_per_item };
             marked(pending).for_each(|i| probe::prefetch(only.lines(), hashes[i], 0..lines));
         }
         many => groups(many, expected).take(1).for_each(|group| prefetch_first(group, hashes, pending)),
@@ -67,36 +137,44 @@ pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pendin
 /// Prefetches the first line of each hash in the mask `pending` in each sub-filter that is not small. It takes one
 /// sub-filter after another: the processor finds the addresses of pages faster if they are in one part of the page
 /// table.
-fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks) {
-    for lines in group.iter().map(LineSubFilter::lines).filter(|lines| lines.len() >= ONE_FAR_FROM_LINES) {
+fn prefetch_first(group: &[SubFilter], hashes: &[Hash128], pending: Marks) {
+    for lines in group.iter().map(SubFilter::lines).filter(|lines| lines.len() >= ONE_FAR_FROM_LINES) {
         marked(pending).for_each(|i| probe::prefetch(lines, hashes[i], 0..1));
     }
 }
 
-/// The first step of a look-up of at most [`CHUNK`] hashes in any of the sub-filters. `expected` is a hint: a wrong
-/// hint costs time but changes no answer. The caller [prefetches](prefetch).
-pub(super) fn screen_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
-    if let [only] = sub_filters {
-        return screen_in_one(only, hashes, expected);
+/// The first step of a look-up: looks for the hashes, at most [`CHUNK`], in all sub-filters. Some hashes may stay
+/// undecided; the lines that [`resolve_chunk`] reads for them are prefetched.
+fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
+    match (sub_filters, hashes) {
+        (_, [hash]) => Screened::found(look_up(sub_filters, *hash).into()),
+        _ if is_classic(sub_filters) => {
+            let all = first_marks(hashes.len());
+            Screened::found(sub_filters.iter().rev().fold(0, |found, one| match all & !found {
+                0 => found,
+                pending => found | one.look_up_chunk(hashes, pending),
+            }))
+        }
+        ([only], _) => screen_in_one(only, hashes, expected),
+        _ => screen_groups(sub_filters, hashes, expected),
     }
-    screen_groups(sub_filters, hashes, expected)
 }
 
 /// The second step of a look-up: returns the mask of the hashes that may have been inserted in any of the sub-filters.
-pub(super) fn resolve_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], screened: &Screened) -> Marks {
+fn resolve_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], screened: &Screened) -> Marks {
     let &Screened { found, open, num_oldest, ref candidates } = screened;
     if open == 0 {
         return found;
     }
     found
         | match &sub_filters[..num_oldest] {
-            [only] => probe::contains_chunk(only.shape(), only.lines(), hashes, open, true),
+            [only] => probe::contains_chunk(only.spec.item_shape(), only.lines(), hashes, open, true),
             group => contained(group, hashes, open, candidates),
         }
 }
 
-fn screen_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -> Screened {
-    let (shape, lines) = (only.shape(), only.lines());
+fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Screened {
+    let (shape, lines) = (only.spec.item_shape(), only.lines());
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
         return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
@@ -106,11 +184,12 @@ fn screen_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -
 }
 
 /// The groups in which sub-filters are looked up, newest first.
-fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<Item = &[LineSubFilter]> {
+fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
     // In a chain without a window, most items are in the newest sub-filters. In a windowed filter, items are spread
     // evenly over the generations, which all have one size unless one has grown. Comparing two sizes is enough to tell
     // the cases apart, since a wrong guess costs only time.
-    let is_chain = sub_filters.first().map(LineSubFilter::geometry) != sub_filters.last().map(LineSubFilter::geometry);
+    let geometry = |one: &SubFilter| one.spec.geometry;
+    let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
     let (older, newest) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
@@ -119,7 +198,7 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
 /// The first step of a look-up in several sub-filters, group after group, newest first. A hash that is found is not
 /// looked up in older groups. In the oldest group only the first line of each hash is compared: hashes that match there
 /// stay undecided (`open`) for [`resolve_chunk`], and their other lines arrive from memory meanwhile.
-fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
+fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     // The total size of the sub-filters is computed at most once, and only if it is needed.
     let mut far = None;
@@ -142,7 +221,7 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
             for i in marked(passed) {
                 if let Some(newest) = newest(candidates[i]) {
                     let sub_filter = &group[newest];
-                    probe::prefetch(sub_filter.lines(), hashes[i], 1..sub_filter.geometry().lines_per_item);
+                    probe::prefetch(sub_filter.lines(), hashes[i], 1..sub_filter.spec.geometry.lines_per_item);
                 }
             }
         }
@@ -162,9 +241,9 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
 }
 
 /// Returns the mask of those hashes of `pending` that are in any of their candidates in a group.
-fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
-    let shape = group[0].shape();
-    if group.iter().all(|sub_filter| sub_filter.shape() == shape) {
+fn contained(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
+    let shape = group[0].spec.item_shape();
+    if group.iter().all(|sub_filter| sub_filter.spec.item_shape() == shape) {
         probe::contains_rest_chunk(shape, &bitmaps(group), hashes, pending, candidates)
     } else {
         contained_in_uneven(group, hashes, pending, candidates)
@@ -172,12 +251,12 @@ fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candid
 }
 
 /// Whether the sub-filters of a group have one size.
-fn is_even(group: &[LineSubFilter]) -> bool {
-    group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry())
+fn is_even(group: &[SubFilter]) -> bool {
+    group.iter().all(|sub_filter| sub_filter.spec.geometry == group[0].spec.geometry)
 }
 
 /// The bitmaps of a group, followed by empty ones.
-fn bitmaps(group: &[LineSubFilter]) -> [&[Line]; GROUP] {
+fn bitmaps(group: &[SubFilter]) -> [&[Line]; GROUP] {
     let mut bitmaps = [&[][..]; GROUP];
     bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
     bitmaps
@@ -186,7 +265,7 @@ fn bitmaps(group: &[LineSubFilter]) -> [&[Line]; GROUP] {
 /// Does the same as [`contained`], for sub-filters of any shapes. For each sub-filter, all hashes of which it is a
 /// candidate are looked up together.
 fn contained_in_uneven(
-    group: &[LineSubFilter],
+    group: &[SubFilter],
     hashes: &[Hash128],
     pending: Marks,
     candidates: &[Candidates; CHUNK],
@@ -202,8 +281,8 @@ fn contained_in_uneven(
     for (sub_filter, hashes_of) in group.iter().zip(of_each).rev() {
         let left = hashes_of & !found;
         if left != 0 {
-            let (shape, lines) = (sub_filter.shape(), sub_filter.lines());
-            let screened = sub_filter.geometry().probes_per_line == probes;
+            let (shape, lines) = (sub_filter.spec.item_shape(), sub_filter.lines());
+            let screened = sub_filter.spec.geometry.probes_per_line == probes;
             found |= probe::contains_chunk(shape, lines, hashes, left, screened);
         }
     }
@@ -212,14 +291,19 @@ fn contained_in_uneven(
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
 #[inline(always)]
-pub(super) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
+pub(super) fn look_up(sub_filters: &[SubFilter], hash: Hash128) -> bool {
     match sub_filters {
         [only] => only.may_contain(hash),
         many => look_up_in_many(many, hash),
     }
 }
 
-fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
+fn look_up_in_many(sub_filters: &[SubFilter], hash: Hash128) -> bool {
+    if is_classic(sub_filters) {
+        // The newest sub-filter is looked up first. It is the largest, so it is the most likely one to have a present
+        // item.
+        return sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash));
+    }
     sub_filters.rchunks(GROUP).any(|group| {
         let mut candidates = [0; CHUNK];
         screen(group, &[hash], 1, &mut candidates);
@@ -229,7 +313,7 @@ fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
 
 /// Whether one of the sub-filters in the mask `candidates` may contain the item of this hash, newest first.
 #[inline(always)]
-fn has_any(group: &[LineSubFilter], mut candidates: Candidates, hash: Hash128) -> bool {
+fn has_any(group: &[SubFilter], mut candidates: Candidates, hash: Hash128) -> bool {
     while let Some(newest) = newest(candidates) {
         if group[newest].may_contain(hash) {
             return true;
@@ -247,7 +331,7 @@ fn newest(candidates: Candidates) -> Option<usize> {
 /// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
 /// the hash has the bits of the hash. All `candidates` are 0 before. Returns the mask of the hashes that have any.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
+fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
     // This never shortens the list. It tells the compiler an upper bound, so that it unrolls the loop over the bitmaps.
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
@@ -274,8 +358,8 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidate
 /// The smallest number of bits per line among these sub-filters. In sub-filters with more bits per line, the remaining
 /// bits are compared later.
 #[inline(always)]
-fn common_probes(group: &[LineSubFilter]) -> u32 {
-    group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
+fn common_probes(group: &[SubFilter]) -> u32 {
+    group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
 /// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. If `is_even` is
@@ -295,3 +379,6 @@ fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -
     }
     passed
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,15 +18,16 @@
 //! which keep the error rate only approximately.
 
 pub(crate) mod bitmap;
-pub(crate) mod chain;
 pub(crate) mod classic;
 pub(crate) mod filter;
 pub(crate) mod lines;
+mod look_up;
 pub(crate) mod params;
 pub(crate) mod sub_filter;
 
-pub use filter::{BloomFilter, Expired, Present, SubFilterInfo};
+pub use filter::{BloomFilter, Expired, Present};
 pub use params::{BitLayout, Params, Windowing};
+pub use sub_filter::SubFilterInfo;
 
 /// Sizes and false-positive rates of filters in the cache-line layout, computed without making a filter.
 pub mod sizing {

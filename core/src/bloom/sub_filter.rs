@@ -1,221 +1,315 @@
-//! One filter of a chain: its bits and counts, and the trait [`Placement`] for everything that differs between the two
-//! layouts.
+//! One filter of a chain, in either layout: the parameters that are derived for it, its bits and its counts.
 
 use std::alloc::Layout;
-use std::fmt;
 
 use super::bitmap::{Line, LineBitmap};
-use super::params::Params;
-use crate::error::Error;
-use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks};
-use crate::live::sealed::Sealed;
-use crate::shared::{Shared, own_layout};
-use crate::size_limit::{SizeLimit, array_bytes, try_collect_ok};
+use super::classic::bits::Classic;
+use super::classic::sizing::{Rules, Shape};
+use super::lines::line::{line_index, pick};
+use super::lines::probe::{self, ItemShape};
+use super::lines::sizing::{self, Geometry};
+use super::params::{BitLayout, Params};
+use crate::error::{Error, Parameter};
+use crate::hash::{Hash128, Marks, classic_hash, hash64, hash128};
+use crate::shared::{Pool, Shared, own_layout};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 
-/// Where the bits of an item are in a bitmap, and everything else in which the two layouts differ. The implementing
-/// type holds the parameters that only its layout has. No type of another crate can implement the trait.
-///
-/// A method with a parameter `pending` takes at most 64 hashes, and handles only the hashes whose bits are set in this
-/// mask.
-pub trait Placement: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
-    /// Bytes of a chain without its sub-filters, as `BF.INFO` reports them.
-    const CHAIN_BYTES: u64;
+/// The parameters of a chain, and what is derived from them for one of its sub-filters.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Spec {
+    /// The parameters of the chain to which the sub-filter belongs.
+    pub(super) params: Params,
+    /// The number of the sub-filter in its chain, from 0 on; always 0 in the classic layout.
+    index: u64,
+    /// The number of items that the sub-filter is sized for.
+    pub(super) capacity: u64,
+    /// The false-positive rate that the sub-filter may have at its capacity.
+    pub(super) error_rate: f64,
+    /// The lines of the bitmap. In the classic layout, an item has one bit in each of its lines.
+    pub(crate) geometry: Geometry,
+    /// The number of bits of the bitmap that items can set.
+    pub(crate) num_bits: u64,
+    /// Bytes of the bitmap.
+    pub(super) num_bytes: u64,
+    /// The number of set bits with which the sub-filter is full; `u64::MAX` if the number of items alone decides.
+    full_bits: u64,
+    /// The parameters that only the classic layout has.
+    pub(crate) classic: Option<Classic>,
+}
 
-    /// Bytes of a sub-filter without its bitmap, as `BF.INFO` reports them.
-    const SUB_FILTER_BYTES: u64;
+/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. The pools are separate, since
+/// the sub-filters of one long chain can fill a pool.
+static SPECS: [Pool<Spec>; 2] = [Pool::new(), Pool::new()];
 
-    /// Bytes that `BF.INFO` does not report for a single sub-filter, since it is stored in the chain itself.
-    const IN_PLACE_BYTES: u64;
-
-    /// The hash of an item.
-    fn hash(item: &[u8], seed: u64) -> Hash128;
-
-    /// The first sub-filter of a chain with these parameters.
+impl Spec {
+    /// The derived parameters of sub-filter `index` of a chain in the cache-line layout.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges.
-    fn first(params: &Params) -> Result<Shared<Spec<Self>>, Error>;
+    /// [`Error::OutOfRange`] when no such sub-filter can exist.
+    pub(crate) fn of_lines(params: &Params, index: u64) -> Result<Shared<Self>, Error> {
+        let Params { error_rate, capacity, expansion, seed } = *params;
+        let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
+        SPECS[usize::from(index > 0)].get(
+            hash64(bytemuck::cast_slice(&numbers), 0),
+            |spec| spec.index == index && spec.params == *params && spec.classic.is_none(),
+            || {
+                let Some(capacity) = sizing::sub_filter_capacity(params, index) else {
+                    let got = format!("{capacity} * {expansion}^{index}");
+                    return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
+                };
+                let error_rate = sizing::sub_filter_rate(params, index);
+                let geometry = sizing::geometry(error_rate, capacity)?;
+                let (num_bits, num_bytes) = (geometry.num_bits(), geometry.num_bytes());
+                let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
+                let (params, classic) = (*params, None);
+                Ok(Spec { params, index, capacity, error_rate, geometry, num_bits, num_bytes, full_bits, classic })
+            },
+        )
+    }
 
-    /// The sub-filter that follows `newest`: number `index` of the chain that starts with `first`.
+    /// The derived parameters of a sub-filter in the classic layout.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for an inconsistent shape.
+    pub(crate) fn of_shape(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<Self>, Error> {
+        let Shape { capacity, error_rate, bits_per_item, hashes, num_bytes, n2 } = shape;
+        let numbers = [
+            u64::from(rules.options) << 32 | u64::from(rules.growth),
+            u64::from(hashes) << 32 | u64::from(n2),
+            capacity,
+            error_rate.to_bits(),
+            bits_per_item.to_bits(),
+            num_bytes,
+        ];
+        SPECS[usize::from(!is_first)].get(
+            hash64(bytemuck::cast_slice(&numbers), 0),
+            |spec| spec.classic.as_ref().is_some_and(|one| one.rules == rules && one.shape == shape),
+            || {
+                shape.validate()?;
+                let (params, index, full_bits) = (rules.params(&shape), 0, u64::MAX);
+                let geometry = Geometry { lines_per_item: hashes, probes_per_line: 1, num_lines: shape.num_lines() };
+                let (num_bits, classic) = (shape.num_positions(), Some(Classic::new(rules, shape)));
+                Ok(Spec { params, index, capacity, error_rate, geometry, num_bits, num_bytes, full_bits, classic })
+            },
+        )
+    }
+
+    /// The derived parameters of sub-filter `index` of the chain that starts with this sub-filter. It follows `newest`.
     ///
     /// # Errors
     /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] when no such sub-filter can exist.
-    fn next(first: &Spec<Self>, newest: &Spec<Self>, index: u64) -> Result<Shared<Spec<Self>>, Error>;
-
-    /// Whether the item of this hash may have been inserted.
-    fn contains(spec: &Spec<Self>, lines: &[Line], hash: Hash128) -> bool;
-
-    /// Looks up the hashes in the mask `pending`. Returns the mask of the hashes that may have been inserted.
-    fn contains_chunk(spec: &Spec<Self>, lines: &[Line], hashes: &[Hash128], pending: Marks) -> Marks;
-
-    /// Sets the bits of this hash. Returns whether any of them was free, and how many were.
-    fn insert(spec: &Spec<Self>, lines: &mut [Line], hash: Hash128) -> (bool, u64);
-
-    /// Sets the bits of the hashes in the mask `pending`, in order. Returns the mask of the hashes that set a bit, and
-    /// the number of bits that were free.
-    fn insert_chunk(spec: &Spec<Self>, lines: &mut [Line], hashes: &[Hash128], pending: Marks) -> (Marks, u64);
-
-    /// Calls `visit` with the index of each word that may have bits of the item with this hash.
-    fn words_of(spec: &Spec<Self>, hash: Hash128, visit: &mut dyn FnMut(usize));
-
-    /// Whether any of `sub_filters` may contain the item of this hash.
-    fn look_up(sub_filters: &[SubFilter<Self>], hash: Hash128) -> bool;
-
-    /// Prefetches the bits that [`Self::screen_chunk`] reads first for the hashes in the mask `_pending`, unless they
-    /// are in a cache. With a single sub-filter and `Expected::Present`, these are all bits of the hashes.
-    /// [`Self::insert_chunk`] needs them, too. A layout can prefetch in its other methods instead.
-    fn prefetch(_sub_filters: &[SubFilter<Self>], _hashes: &[Hash128], _pending: Marks, _expected: Expected) {}
-
-    /// The first step of a look-up: looks for the hashes, at most 64, in all `sub_filters`. A layout can leave some
-    /// hashes undecided, and prefetch the bits that the second step reads for them. `_expected` is a hint: a wrong hint
-    /// costs time but changes no answer.
-    fn screen_chunk(sub_filters: &[SubFilter<Self>], hashes: &[Hash128], _expected: Expected) -> Screened {
-        let (all, mut found) = (first_marks(hashes.len()), 0);
-        for sub_filter in sub_filters.iter().rev() {
-            let pending = all & !found;
-            if pending == 0 {
-                break;
+    pub(super) fn next(&self, newest: &Self, index: u64) -> Result<Shared<Self>, Error> {
+        match (&self.classic, &newest.classic) {
+            // The rules are taken from the first sub-filter, because its rules are stored. A merge may have brought in
+            // sub-filters of equal shapes that have other rules.
+            (Some(Classic { rules, .. }), Some(newest)) if rules.scales() => {
+                Self::of_shape(*rules, false, newest.shape.next(rules.growth, rules.options)?)
             }
-            found |= sub_filter.look_up_chunk(hashes, pending);
+            (None, _) if self.params.expansion > 0 => Self::of_lines(&self.params, index),
+            _ => Err(Error::Full { capacity: newest.capacity }),
         }
-        Screened::found(found)
     }
 
-    /// The second step of a look-up: returns the mask of the hashes that any of `_sub_filters` may contain.
-    fn resolve_chunk(_sub_filters: &[SubFilter<Self>], _hashes: &[Hash128], screened: &Screened) -> Marks {
-        screened.found
+    /// The layout of the sub-filter.
+    #[inline(always)]
+    pub(super) fn layout(&self) -> BitLayout {
+        if self.classic.is_some() { BitLayout::Classic } else { BitLayout::Lines }
+    }
+
+    /// The numbers of lines and of bits by which an item is looked up in the cache-line layout.
+    #[inline(always)]
+    pub(super) fn item_shape(&self) -> ItemShape {
+        (self.geometry.lines_per_item, self.geometry.probes_per_line)
+    }
+
+    /// The number of bits that an item sets; some may coincide.
+    pub(super) fn hashes(&self) -> u32 {
+        self.geometry.lines_per_item * self.geometry.probes_per_line
+    }
+
+    /// Bytes of a sub-filter and its bitmap.
+    pub(crate) fn sub_filter_bytes(&self) -> u64 {
+        array_bytes::<Line>(self.geometry.num_lines).saturating_add(size_of::<SubFilter>() as u64)
+    }
+
+    /// Checks that a sub-filter counts no more items than it has bits, since each counted item has set at least one
+    /// bit.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_items(&self, num_items: u64) -> Result<(), Error> {
+        let expected = format_args!("at most {}, one a bit", self.num_bits);
+        Error::check_field(num_items <= self.num_bits, "num_items", expected, num_items)
     }
 
     /// Checks that equal bits of two sub-filters represent equal items.
     ///
     /// # Errors
     /// [`Error::Incompatible`].
-    fn check_mergeable(ours: &Spec<Self>, theirs: &Spec<Self>) -> Result<(), Error>;
-
-    /// The maximum-likelihood estimate of the number of items from the number of set bits.
-    fn estimate_items(spec: &Spec<Self>, set_bits: u64) -> f64;
-
-    /// The estimated false-positive rate of a sub-filter with `num_items` items.
-    fn rate_of(spec: &Spec<Self>, num_items: f64) -> f64;
-
-    /// The estimated false-positive rate of a sub-filter with `set_bits` set bits.
-    fn rate_with(spec: &Spec<Self>, set_bits: u64) -> f64 {
-        Self::rate_of(spec, Self::estimate_items(spec, set_bits))
+    pub(super) fn check_mergeable(&self, theirs: &Self) -> Result<(), Error> {
+        if let (Some(Classic { shape: ours, .. }), Some(Classic { shape: theirs, .. })) =
+            (&self.classic, &theirs.classic)
+        {
+            let equal = || Error::incompatible(Parameter::Shape, format_args!("{ours:?}"), format_args!("{theirs:?}"));
+            return if ours == theirs { Ok(()) } else { Err(equal()) };
+        }
+        Error::check_same(Parameter::Capacity, self.capacity, theirs.capacity)?;
+        Error::check_same(Parameter::ErrorRate, self.error_rate, theirs.error_rate)
     }
 
-    /// The sum of the false-positive rates of all sub-filters that may follow the first `len` of the chain that starts
-    /// with `first`. A union must reserve this sum for its growth. It is 0 if the filter does not scale.
-    fn rate_to_come(first: &Spec<Self>, len: usize) -> f64;
-}
-
-/// The parameters of a chain, and what is derived from them for one of its sub-filters.
-#[derive(Debug, PartialEq)]
-pub struct Spec<L> {
-    /// The parameters of the chain to which the sub-filter belongs.
-    pub(in crate::bloom) params: Params,
-    /// The number of items that the sub-filter is sized for.
-    pub(in crate::bloom) capacity: u64,
-    /// The false-positive rate that the sub-filter may have at its capacity.
-    pub(in crate::bloom) error_rate: f64,
-    /// The number of bits that an item sets; some may coincide.
-    pub(in crate::bloom) hashes: u32,
-    /// The number of bits of the bitmap that items can set.
-    pub(crate) num_bits: u64,
-    /// Bytes of the bitmap.
-    pub(in crate::bloom) num_bytes: u64,
-    /// The number of set bits with which the sub-filter is full; `u64::MAX` if the number of items alone decides.
-    pub(in crate::bloom) full_bits: u64,
-    /// The parameters that only this layout has.
-    pub(in crate::bloom) own: L,
-}
-
-impl<L> Spec<L> {
-    /// Bytes of a sub-filter and its bitmap.
-    pub(crate) fn sub_filter_bytes(&self) -> u64 {
-        array_bytes::<Line>(self.num_lines()).saturating_add(size_of::<SubFilter<L>>() as u64)
+    /// The maximum-likelihood estimate of the number of items from the number of set bits. See Swamidass and Baldi,
+    /// "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. If
+    /// every bit is set, the likelihood has no maximum. The result is then the estimate for one free bit.
+    pub(super) fn estimate_items(&self, set_bits: u64) -> f64 {
+        if self.classic.is_none() {
+            return sizing::estimate_items(&self.geometry, set_bits);
+        }
+        let all = self.num_bits as f64;
+        let free = (all - set_bits as f64).max(1.0);
+        (-all / f64::from(self.hashes()) * libm::log(free / all)).max(0.0)
     }
 
-    pub(in crate::bloom) fn num_lines(&self) -> u64 {
-        self.num_bytes.div_ceil(size_of::<Line>() as u64)
+    /// The estimated false-positive rate of a sub-filter in the cache-line layout with `num_items` items.
+    pub(super) fn rate_of(&self, num_items: f64) -> f64 {
+        sizing::false_positive_rate(&self.geometry, num_items)
+    }
+
+    /// The estimated false-positive rate with `set_bits` set bits. In the classic layout, it is the share of set bits
+    /// to the power of the number of hashes, as for independent positions. See Bloom, "Space/Time Trade-offs in Hash
+    /// Coding with Allowable Errors", 1970.
+    pub(super) fn rate_with(&self, set_bits: u64) -> f64 {
+        if self.classic.is_none() {
+            return self.rate_of(self.estimate_items(set_bits));
+        }
+        let fill = set_bits as f64 / self.num_bits as f64;
+        libm::pow(fill.min(1.0), f64::from(self.hashes()))
+    }
+
+    /// The sum of the false-positive rates of all sub-filters that may follow the first `len` of the chain. A union
+    /// must reserve this sum for its growth. It is 0 if the filter does not scale.
+    pub(super) fn rate_to_come(&self, len: usize) -> f64 {
+        // RedisBloom divides the whole error rate among the sub-filters. If a union of classic filters had to reserve a
+        // rate for later sub-filters, it could not have a single item more than the capacities of its sub-filters. So
+        // only the present rate of such a union is limited.
+        if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }
 
-/// Checks that a sub-filter counts no more items than it has bits, since each counted item has set at least one bit.
-///
-/// # Errors
-/// [`Error::Corrupt`].
-pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
-    Error::check_field(num_items <= num_bits, "num_items", format_args!("at most {num_bits}, one a bit"), num_items)
-}
-
-/// A Bloom filter of a fixed size, in one of the two layouts. It takes hashes instead of items.
+/// A Bloom filter of a fixed size. It takes hashes instead of items.
 ///
 /// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and bits beyond those are 0.
 /// `num_items` is at most the number of bits of the bitmap, since an item counts only if it sets a new bit. So the
 /// sum over all sub-filters that fit in memory does not overflow.
 #[derive(Debug, PartialEq)]
-pub struct SubFilter<L> {
-    pub(in crate::bloom) bitmap: LineBitmap,
-    pub(in crate::bloom) num_items: u64,
-    pub(in crate::bloom) spec: Shared<Spec<L>>,
+pub struct SubFilter {
+    pub(super) bitmap: LineBitmap,
+    pub(super) num_items: u64,
+    pub(crate) spec: Shared<Spec>,
 }
 
-impl<L: Placement> SubFilter<L> {
+/// Parameters, size and fill of a sub-filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct SubFilterInfo {
+    /// The number of items that the sub-filter is sized for.
+    pub capacity: u64,
+    /// The number of insertions that set a bit; after a merge an estimate.
+    pub num_items: u64,
+    /// The error rate of the sub-filter when full.
+    pub error_rate: f64,
+    /// Bytes of the bitmap.
+    pub num_bytes: u64,
+    /// The number of bits that an item sets; some may coincide.
+    pub hashes: u32,
+    /// The number of set bits.
+    pub set_bits: u64,
+    /// The geometry of the cache-line layout; `None` in the classic layout.
+    pub geometry: Option<Geometry>,
+}
+
+impl SubFilter {
+    /// An empty sub-filter in the cache-line layout, with a false-positive rate of at most `error_rate` up to
+    /// `capacity` items.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
+    pub fn new(error_rate: f64, capacity: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
+        Self::from_spec(Spec::of_lines(&params, 0)?, 0, limit)
+    }
+
+    /// An empty first sub-filter in the classic layout.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for an inconsistent shape, an error of `limit`, [`Error::OutOfMemory`].
+    pub fn from_shape(rules: Rules, shape: Shape, limit: &impl SizeLimit) -> Result<Self, Error> {
+        Self::from_spec(Spec::of_shape(rules, true, shape)?, 0, limit)
+    }
+
     /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the sub-filter.
     ///
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`].
-    pub(crate) fn from_spec(spec: Shared<Spec<L>>, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+    pub(crate) fn from_spec(spec: Shared<Spec>, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         limit.check(held_bytes, spec.sub_filter_bytes())?;
-        Ok(SubFilter { bitmap: LineBitmap::zeroed(spec.num_lines())?, num_items: 0, spec })
+        Ok(SubFilter { bitmap: LineBitmap::zeroed(spec.geometry.num_lines)?, num_items: 0, spec })
     }
 
     /// A copy of the sub-filter.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         Ok(SubFilter { bitmap: self.bitmap.try_clone()?, num_items: self.num_items, spec: self.spec.clone() })
     }
 
+    /// Parameters, size and fill.
+    pub fn info(&self) -> SubFilterInfo {
+        let Spec { capacity, error_rate, num_bytes, geometry, .. } = *self.spec;
+        let (num_items, hashes, set_bits) = (self.num_items, self.spec.hashes(), self.set_bits());
+        let geometry = self.spec.classic.is_none().then_some(geometry);
+        SubFilterInfo { capacity, num_items, error_rate, num_bytes, hashes, set_bits, geometry }
+    }
+
+    /// The rules and the shape in the classic layout.
+    pub fn classic(&self) -> Option<&Classic> {
+        self.spec.classic.as_ref()
+    }
+
+    /// The hash of an item of the chain.
+    #[inline(always)]
+    pub(super) fn hash(&self, item: &[u8]) -> Hash128 {
+        hash(self.spec.layout(), item, self.spec.params.seed)
+    }
+
     #[inline]
-    pub(in crate::bloom) fn lines(&self) -> &[Line] {
+    pub(super) fn lines(&self) -> &[Line] {
         self.bitmap.lines()
-    }
-
-    /// The number of items that the sub-filter is sized for.
-    pub fn capacity(&self) -> u64 {
-        self.spec.capacity
-    }
-
-    /// The false-positive rate that the sub-filter may have at its capacity.
-    pub fn error_rate(&self) -> f64 {
-        self.spec.error_rate
     }
 
     /// The number of items that the sub-filter counts.
     #[inline]
-    pub fn num_items(&self) -> u64 {
+    pub(crate) fn num_items(&self) -> u64 {
         self.num_items
     }
 
     /// Sets the number of items that the bits represent. Loading and unions call this method.
     pub(crate) fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
-        check_items(num_items, self.num_bits())?;
+        self.spec.check_items(num_items)?;
         self.num_items = num_items;
         Ok(())
     }
 
-    /// The number of bits of the bitmap that items can set.
-    #[inline]
-    pub fn num_bits(&self) -> u64 {
-        self.spec.num_bits
-    }
-
     /// The number of set bits.
     #[inline]
-    pub fn set_bits(&self) -> u64 {
+    pub(crate) fn set_bits(&self) -> u64 {
         self.bitmap.set_bits()
+    }
+
+    /// The bytes of the sub-filter in a chain, as `BF.INFO` reports them. RedisBloom's struct of a sub-filter has 64.
+    pub(super) fn reported_bytes(&self) -> u64 {
+        let own = if self.classic().is_some() { 64 } else { size_of::<Self>() as u64 };
+        own + self.spec.num_bytes
     }
 
     /// The bytes of the bitmap. They are in memory, so a `usize` holds their number.
@@ -224,75 +318,106 @@ impl<L: Placement> SubFilter<L> {
     }
 
     /// Writes `bytes` at byte `offset` of the bitmap, where no bit may be set yet. Loading calls this method.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
     pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.bitmap.append_bytes(offset, bytes, self.spec.num_bytes as usize)
     }
 
-    /// The number of bits that an item sets; some may coincide.
-    pub fn hashes(&self) -> u32 {
-        self.spec.hashes
+    /// Overwrites the bitmap with `bytes` from byte `offset` on. If this clears a bit of an item, the filter loses the
+    /// item.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
+    pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.bitmap.overwrite_bytes(offset, bytes, self.spec.num_bytes as usize)
     }
 
     /// Whether the sub-filter is full, so that new items are not added to it.
     #[inline]
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.num_items >= self.spec.capacity || self.set_bits() >= self.spec.full_bits
     }
 
     /// A lower bound of the number of new items that fit; 0 if the sub-filter is full.
-    pub(in crate::bloom) fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         let items = self.spec.capacity.saturating_sub(self.num_items);
         if self.spec.full_bits == u64::MAX {
             return items;
         }
-        items.min(self.spec.full_bits.saturating_sub(self.set_bits()).div_ceil(self.spec.hashes.into()))
+        items.min(self.spec.full_bits.saturating_sub(self.set_bits()).div_ceil(self.spec.hashes().into()))
     }
 
     /// Whether a sub-filter with `num_items` items and `set_bits` set bits is within its capacity.
-    pub(in crate::bloom) fn holds(&self, num_items: u64, set_bits: u64) -> bool {
+    pub(super) fn holds(&self, num_items: u64, set_bits: u64) -> bool {
         // The last item that fits may set more bits than were missing.
-        num_items <= self.spec.capacity && set_bits < self.spec.full_bits.saturating_add(self.spec.hashes.into())
+        let most_bits = self.spec.full_bits.saturating_add(self.spec.hashes().into());
+        num_items <= self.spec.capacity && set_bits < most_bits
     }
 
     /// Whether the item of this hash may have been inserted.
     #[inline(always)]
     pub fn may_contain(&self, hash: Hash128) -> bool {
-        L::contains(&self.spec, self.lines(), hash)
+        match &self.spec.classic {
+            None => probe::contains(self.spec.item_shape(), self.lines(), hash),
+            Some(classic) => classic.contains(self.lines(), hash),
+        }
     }
 
-    /// Does the same as [`Self::may_contain`] for the hashes in the mask `pending`. Returns the mask of the hashes that
-    /// were found.
-    pub(in crate::bloom) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
-        L::contains_chunk(&self.spec, self.lines(), hashes, pending)
+    /// Does the same as [`Self::may_contain`] for the hashes in the mask `pending`, of at most 64 hashes. Returns the
+    /// mask of the hashes that were found.
+    pub(super) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
+        match &self.spec.classic {
+            None => probe::contains_chunk(self.spec.item_shape(), self.lines(), hashes, pending, false),
+            Some(classic) => classic.contains_chunk(self.lines(), hashes, pending),
+        }
     }
 
     /// Inserts the item with this hash; returns whether any bit was newly set.
     #[inline]
     pub fn insert(&mut self, hash: Hash128) -> bool {
         let (lines, set_bits) = self.bitmap.lines_mut();
-        let (is_new, free) = L::insert(&self.spec, lines, hash);
+        let (is_new, free) = match &self.spec.classic {
+            None => probe::insert(self.spec.item_shape(), lines, hash),
+            Some(classic) => {
+                let free = classic.insert(lines, hash);
+                (free != 0, free)
+            }
+        };
         *set_bits += free;
         self.num_items = (self.num_items + u64::from(is_new)).min(self.spec.num_bits);
         is_new
     }
 
     /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that set a bit.
-    pub(in crate::bloom) fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
+    pub(super) fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
         let (lines, set_bits) = self.bitmap.lines_mut();
-        let (new, free) = L::insert_chunk(&self.spec, lines, hashes, pending);
+        let (new, free) = match &self.spec.classic {
+            None => probe::insert_chunk(self.spec.item_shape(), lines, hashes, pending),
+            Some(classic) => classic.insert_chunk(lines, hashes, pending),
+        };
         *set_bits += free;
         self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.spec.num_bits);
         new
     }
 
-    /// The estimated number of items.
-    pub(in crate::bloom) fn estimate_items(&self) -> f64 {
-        L::estimate_items(&self.spec, self.set_bits())
+    /// Calls `visit` with the index of each word of the bitmap that may have bits of the item with this hash.
+    pub(super) fn words_of(&self, hash: Hash128, mut visit: impl FnMut(usize)) {
+        const WORDS: usize = size_of::<Line>() / size_of::<u64>();
+        let Geometry { lines_per_item, num_lines, .. } = self.spec.geometry;
+        match &self.spec.classic {
+            None => (0..lines_per_item).for_each(|i| {
+                let start = line_index(pick(hash, i), num_lines as usize) * WORDS;
+                (start..start + WORDS).for_each(&mut visit);
+            }),
+            Some(classic) => classic.words_of(hash, visit),
+        }
     }
 
     /// The estimated false-positive rate.
     pub fn false_positive_rate(&self) -> f64 {
-        L::rate_with(&self.spec, self.set_bits())
+        self.spec.rate_with(self.set_bits())
     }
 
     /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
@@ -302,99 +427,39 @@ impl<L: Placement> SubFilter<L> {
     }
 }
 
-/// Copies of the sub-filters.
-pub(in crate::bloom) fn try_clone_all<L: Placement>(sub_filters: &[SubFilter<L>]) -> Result<Vec<SubFilter<L>>, Error> {
-    try_collect_ok(sub_filters.len(), sub_filters.iter().map(SubFilter::try_clone))
+/// The hash of an item.
+#[inline(always)]
+pub(super) fn hash(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
+    match layout {
+        BitLayout::Lines => hash128(item, seed),
+        BitLayout::Classic => classic_hash(item),
+    }
 }
 
-/// The bytes of these sub-filters in a chain, as `BF.INFO` reports them.
-pub(in crate::bloom) fn reported_bytes<L: Placement>(sub_filters: &[SubFilter<L>]) -> u64 {
-    let bytes = sub_filters.iter().map(|sub_filter| L::SUB_FILTER_BYTES + sub_filter.spec.num_bytes);
-    bytes.fold(0, u64::saturating_add)
+/// The sub-filters that a stored header describes, each with its number of items. No memory is allocated for their bits
+/// yet.
+pub(crate) type Described = Vec<(Shared<Spec>, u64)>;
+
+/// Makes the sub-filters that a header describes, with all their memory, zeroed.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::OutOfMemory`].
+pub(crate) fn zeroed(described: Described) -> Result<Vec<SubFilter>, Error> {
+    let sub_filter = |(spec, num_items)| {
+        let mut sub_filter = SubFilter::from_spec(spec, 0, &Unlimited)?;
+        sub_filter.set_num_items(num_items)?;
+        Ok(sub_filter)
+    };
+    try_collect_ok(described.len(), described.into_iter().map(sub_filter))
+}
+
+/// Copies of the sub-filters.
+pub(super) fn try_clone_all(sub_filters: &[SubFilter]) -> Result<Vec<SubFilter>, Error> {
+    try_collect_ok(sub_filters.len(), sub_filters.iter().map(SubFilter::try_clone))
 }
 
 /// The number of items that these sub-filters count.
 #[inline]
-pub(in crate::bloom) fn num_items<L: Placement>(sub_filters: &[SubFilter<L>]) -> u64 {
+pub(super) fn num_items(sub_filters: &[SubFilter]) -> u64 {
     sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items))
-}
-
-/// Which answer is expected for most items of a chunk.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Expected {
-    /// Most items are absent.
-    Absent,
-    /// Most items are present.
-    Present,
-}
-
-/// The outcome of the first step of a look-up of a chunk.
-#[derive(Debug)]
-pub struct Screened {
-    /// The mask of the hashes that were found.
-    pub(in crate::bloom) found: Marks,
-    /// The mask of the hashes that are undecided. Only the layout `lines` leaves some.
-    pub(in crate::bloom) open: Marks,
-    /// The number of sub-filters, the oldest, that may contain undecided hashes.
-    pub(in crate::bloom) num_oldest: usize,
-    /// For each undecided hash, the mask of those sub-filters that may contain it. Not used if there is a single
-    /// sub-filter.
-    pub(in crate::bloom) candidates: [u8; CHUNK],
-}
-
-impl Screened {
-    /// A look-up that left nothing undecided.
-    pub(in crate::bloom) fn found(found: Marks) -> Self {
-        Screened { found, open: 0, candidates: [0; CHUNK], num_oldest: 0 }
-    }
-}
-
-/// Returns the mask of the hashes that any of `sub_filters` may contain.
-pub(in crate::bloom) fn look_up_chunk<L: Placement>(
-    sub_filters: &[SubFilter<L>],
-    hashes: &[Hash128],
-    expected: Expected,
-) -> Marks {
-    L::resolve_chunk(sub_filters, hashes, &screen_chunk(sub_filters, hashes, expected))
-}
-
-/// Does the same as [`Placement::screen_chunk`]. A single hash is looked up by [`Placement::look_up`], which is faster
-/// for one hash.
-fn screen_chunk<L: Placement>(sub_filters: &[SubFilter<L>], hashes: &[Hash128], expected: Expected) -> Screened {
-    match hashes {
-        [hash] => Screened::found(L::look_up(sub_filters, *hash).into()),
-        _ => L::screen_chunk(sub_filters, hashes, expected),
-    }
-}
-
-/// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
-///
-/// Each round works on three chunks. First, the bits of the present chunk are prefetched, unless they are in a cache.
-/// Then the undecided hashes of the previous chunk are resolved; their bits were prefetched when that chunk was
-/// screened. The answers of the previous chunk are passed on, and the next chunk is hashed, an item at a time, so that
-/// a processor can overlap the two. Finally the present chunk is screened. All prefetches of a chunk follow each other
-/// closely, because a processor then looks up the addresses of several pages at a time.
-pub(in crate::bloom) fn look_up_chunks<L: Placement>(
-    sub_filters: &[SubFilter<L>],
-    hashes: impl Iterator<Item = Hash128>,
-    mut found: impl FnMut(Hash128, bool),
-) {
-    let (mut hashes, mut expected, mut screened) = (hashes.fuse(), Expected::Absent, Screened::found(0));
-    let [before, chunk, next] = &mut [const { Chunk::new_const() }; 3];
-    let (mut before, mut chunk, mut next) = (before, chunk, next);
-    let mut answer = |chunk: &Chunk, marks: Marks, i: usize| found(chunk[i], marks >> i & 1 == 1);
-    fill(chunk, &mut hashes);
-    while !chunk.is_empty() {
-        L::prefetch(sub_filters, chunk, first_marks(chunk.len()), expected);
-        let marks = L::resolve_chunk(sub_filters, before, &screened);
-        fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
-        screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one. An undecided item counts as found, because where many are
-        // undecided, most are found.
-        let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
-        expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
-        (before, chunk, next) = (chunk, next, before);
-    }
-    let marks = L::resolve_chunk(sub_filters, before, &screened);
-    (0..before.len()).for_each(|i| answer(before, marks, i));
 }

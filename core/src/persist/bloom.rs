@@ -28,54 +28,29 @@ use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parame
 use super::inline::{self, Inline};
 use super::payload::Payload;
 use super::value::ChunkFormat;
-use crate::bloom::chain::{Generation, Generations, MAX_SUB_FILTERS, check_generations};
-use crate::bloom::lines::LineFilter;
-use crate::bloom::lines::spec::{LineSubFilter, Lines};
+use crate::bloom::filter::BloomFilter;
+use crate::bloom::filter::changes::MAX_SUB_FILTERS;
+use crate::bloom::filter::generations::{Generation, Generations, check_generations};
 use crate::bloom::params::{Params, Windowing};
-use crate::bloom::sub_filter::{Spec, SubFilter};
+use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::shared::Shared;
-use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok, try_reserve, try_with_capacity};
+use crate::live::Windowed;
+use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::window::ClockSource;
 
 /// The fewest bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// The payload of a filter: the bits of its sub-filters, end to end.
-fn all_bits(sub_filters: &[LineSubFilter]) -> Payload<'_> {
-    Payload::of_bitmaps(sub_filters, SubFilter::as_bytes)
-}
-
 /// The payload outside the header. It is empty if the payload is inline.
-pub(super) fn payload(filter: &LineFilter) -> Payload<'_> {
-    inline::out_of_line(all_bits(filter.sub_filters()))
+pub(super) fn payload(filter: &BloomFilter) -> Payload<'_> {
+    inline::out_of_line(all_bits(filter))
 }
 
-/// Begins a header with the parameters.
-fn begin_header(kind: HeaderKind, params: &Params) -> HeaderWriter {
-    let mut writer = HeaderWriter::new(kind);
-    writer.rate(params.error_rate);
-    writer.number(params.capacity);
-    writer.number(params.expansion.into());
-    writer.number(params.seed);
-    writer
+/// The payload of a filter: the bits of its sub-filters, end to end.
+pub(super) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
+    Payload::of_bitmaps(filter.chain(), SubFilter::as_bytes)
 }
-
-/// Writes the sub-filters of a chain: their number, then the fields of each.
-fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSubFilter]) {
-    writer.number(sub_filters.len() as u64);
-    for sub_filter in sub_filters {
-        let geometry = sub_filter.geometry();
-        writer.number(geometry.num_lines);
-        writer.number(sub_filter.num_items());
-        writer.number(geometry.lines_per_item.into());
-        writer.number(geometry.probes_per_line.into());
-    }
-}
-
-/// The sub-filters that a header describes, each with its number of items. No memory is allocated for their bits yet.
-type Described = Vec<(Shared<Spec<Lines>>, u64)>;
 
 /// Reads the sub-filters of a chain with these parameters into `all`; `most` is the largest number allowed. Returns the
 /// number of sub-filters, and the number of all their items.
@@ -99,7 +74,7 @@ fn read_chain(
     let mut all_items = 0u64;
     for index in 0..u64::from(count) {
         let spec = Spec::of_lines(params, index).map_err(stored_parameter)?;
-        let geometry = spec.geometry();
+        let geometry = spec.geometry;
         expect("num_lines", geometry.num_lines, reader.number("num_lines")?)?;
         let num_items = reader.number("num_items")?;
         all_items = all_items.saturating_add(num_items);
@@ -151,34 +126,44 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }
 
-pub(super) fn header(filter: &LineFilter) -> Vec<u8> {
-    let mut writer;
-    if let (Some(windowing), Some(newest_slice)) = (filter.windowing(), filter.newest_slice()) {
-        writer = begin_header(HeaderKind::WindowedFilter, filter.params());
+pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
+    let window = filter.windowing().zip(filter.newest_slice());
+    let mut writer = HeaderWriter::new(if window.is_some() { HeaderKind::WindowedFilter } else { HeaderKind::Filter });
+    let Params { error_rate, capacity, expansion, seed } = *filter.params();
+    writer.rate(error_rate);
+    writer.number(capacity);
+    writer.number(expansion.into());
+    writer.number(seed);
+    if let Some((windowing, newest_slice)) = window {
         write_window(&mut writer, windowing, newest_slice);
         writer.number(filter.generations().len() as u64);
-        for (generation, sub_filters) in filter.by_generation() {
+    }
+    for (generation, sub_filters) in filter.by_generation() {
+        if window.is_some() {
             writer.number(generation.age.into());
             writer.number(generation.renewed);
-            write_sub_filters(&mut writer, sub_filters);
         }
-    } else {
-        writer = begin_header(HeaderKind::Filter, filter.params());
-        write_sub_filters(&mut writer, filter.sub_filters());
+        writer.number(generation.len.into());
+        for sub_filter in sub_filters {
+            let geometry = sub_filter.spec.geometry;
+            writer.number(geometry.num_lines);
+            writer.number(sub_filter.num_items());
+            writer.number(geometry.lines_per_item.into());
+            writer.number(geometry.probes_per_line.into());
+        }
     }
-    let sub_filters = filter.sub_filters();
-    let num_bits = sub_filters.iter().map(SubFilter::num_bits).sum();
-    let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
-    inline::write(&mut writer, all_bits(sub_filters), num_bits, set_bits);
+    let num_bits = filter.chain().iter().map(|sub_filter| sub_filter.spec.num_bits).sum();
+    let set_bits = filter.chain().iter().map(SubFilter::set_bits).sum();
+    inline::write(&mut writer, all_bits(filter), num_bits, set_bits);
     writer.finish()
 }
 
 /// The format of the chunks. Its fingerprint covers all numbers that determine the positions of bits: the seed, the
 /// sizes, the window and its generations. Items may be added while a dump is read. But a new slice or sub-filter
 /// changes the fingerprint, since later chunks would no longer fit the header.
-pub(super) fn chunk_format(filter: &LineFilter) -> ChunkFormat {
+pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
-    let lines = filter.sub_filters().iter().map(|sub_filter| sub_filter.geometry().num_lines);
+    let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);
     let numbers = filter.newest_slice().into_iter().chain(generations).chain(lines);
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, filter.params().seed) }
 }
@@ -188,12 +173,12 @@ pub(super) fn chunk_format(filter: &LineFilter) -> ChunkFormat {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
-pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(LineFilter, Inline<'a>), Error> {
+pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(BloomFilter, Inline<'a>), Error> {
     let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
     let mut reader = HeaderReader::new(header, kind)?;
     let params = read_params(&mut reader)?;
     let (mut described, mut window) = (Described::new(), None);
-    let mut held_bytes = size_of::<LineFilter>() as u64 + array_bytes::<u8>(header.len() as u64);
+    let mut held_bytes = size_of::<BloomFilter>() as u64 + array_bytes::<u8>(header.len() as u64);
     if kind == HeaderKind::WindowedFilter {
         let (windowing, newest_slice) = read_windowing(&mut reader)?;
         let generations = read_generations(&mut reader, &params, &windowing, &mut described)?;
@@ -204,24 +189,19 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Lin
         read_chain(&mut reader, &params, most, &mut described)?;
         if described.len() == 1 {
             // The first sub-filter is stored in the filter itself.
-            held_bytes -= size_of::<LineSubFilter>() as u64;
+            held_bytes -= size_of::<SubFilter>() as u64;
         }
     }
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
     let num_bits = described.iter().fold(0u64, |sum, (spec, _)| sum.saturating_add(spec.num_bits));
     let inline = inline::read(&mut reader, num_bits)?;
     expect("header length", 0, reader.remaining())?;
-    let sub_filters = described.into_iter().map(|(spec, num_items)| {
-        let mut sub_filter = SubFilter::from_spec(spec, 0, &Unlimited)?;
-        sub_filter.set_num_items(num_items)?;
-        Ok::<_, Error>(sub_filter)
-    });
-    let sub_filters = try_collect_ok(sub_filters.len(), sub_filters)?;
+    let sub_filters = zeroed(described)?;
     let filter = match window {
         Some((windowing, newest_slice, generations)) => {
-            LineFilter::from_generations(params, windowing, newest_slice, generations, sub_filters)?
+            BloomFilter::from_generations(params, windowing, newest_slice, generations, sub_filters)?
         }
-        None => LineFilter::from_all(sub_filters)?,
+        None => BloomFilter::from_sub_filters(sub_filters)?,
     };
     Ok((filter, inline))
 }

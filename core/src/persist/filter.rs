@@ -8,9 +8,12 @@ use super::codec::{HeaderKind, HeaderReader, expect};
 use super::payload::Payload;
 use super::redisbloom::{self, header_bytes};
 use super::value::{ChunkFormat, Kind, Partial, Stored, no_chunk};
-use crate::bloom::filter::{BloomFilter, EitherChain, either};
+use crate::bloom::filter::BloomFilter;
+use crate::bloom::params::BitLayout;
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
+use crate::heap::OnHeap;
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_to_vec};
 
 /// Whether `bytes` are a header in RedisBloom's format and not in this module's own. Our headers begin with a kind.
@@ -36,34 +39,34 @@ impl Stored for BloomFilter {
     const KIND: Kind = Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        match &self.chain {
-            EitherChain::Lines(filter) => bloom::header(filter),
-            EitherChain::Classic(filter) => redisbloom::header(filter),
+        match self.layout() {
+            BitLayout::Lines => bloom::header(self),
+            BitLayout::Classic => redisbloom::header(self),
         }
     }
 
     fn payload(&self) -> Payload<'_> {
-        match &self.chain {
-            EitherChain::Lines(filter) => bloom::payload(filter),
-            EitherChain::Classic(filter) => Payload::of_bitmaps(filter.sub_filters(), SubFilter::as_bytes),
+        match self.layout() {
+            BitLayout::Lines => bloom::payload(self),
+            BitLayout::Classic => bloom::all_bits(self),
         }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        match &self.chain {
-            EitherChain::Lines(filter) => bloom::chunk_format(filter),
-            EitherChain::Classic(_) => ChunkFormat::Plain,
+        match self.layout() {
+            BitLayout::Lines => bloom::chunk_format(self),
+            BitLayout::Classic => ChunkFormat::Plain,
         }
     }
 
     fn stamp(&self) -> u64 {
-        either!(&self.chain, filter => filter.newest_slice().unwrap_or(0))
+        self.newest_slice().unwrap_or(0)
     }
 
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        match &mut self.chain {
-            EitherChain::Lines(_) => Err(no_chunk(next, chunk)),
-            EitherChain::Classic(filter) => redisbloom::overwrite(filter, next, chunk),
+        match self.layout() {
+            BitLayout::Lines => Err(no_chunk(next, chunk)),
+            BitLayout::Classic => redisbloom::overwrite(self, next, chunk),
         }
     }
 }
@@ -87,12 +90,7 @@ pub struct PartialFilter {
 impl PartialFilter {
     /// Whether the complete filter will have RedisBloom's layout.
     pub fn is_classic(&self) -> bool {
-        matches!(self.filter.chain, EitherChain::Classic(_))
-    }
-
-    /// Takes the filter out, with the bits that have been loaded.
-    fn take(&mut self) -> BloomFilter {
-        either!(&mut self.filter.chain, filter => filter.take().into())
+        self.filter.layout() == BitLayout::Classic
     }
 }
 
@@ -101,15 +99,13 @@ impl Partial for PartialFilter {
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let (filter, inline) = if is_redisbloom_header(header) {
-            (redisbloom::begin(header, limit)?.into(), None)
+            (redisbloom::begin(header, limit)?, None)
         } else {
-            let (filter, inline) = bloom::begin(header, limit)?;
-            (BloomFilter::from(filter), inline)
+            bloom::begin(header, limit)?
         };
-        let sizes = either!(&filter.chain, filter => filter.sub_filters().iter().map(|one| one.as_bytes().len()).sum());
-        let (format, total_bytes): (_, usize) = (filter.chunk_format(), sizes);
+        let (format, total_bytes) = (filter.chunk_format(), bloom::all_bits(&filter).len());
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
-        let (complete, complete_bytes, received_bytes, total_bytes) = (0, 0, 0, total_bytes as u64);
+        let (complete, complete_bytes, received_bytes) = (0, 0, 0);
         let mut partial =
             PartialFilter { filter, format, header, complete, complete_bytes, received_bytes, total_bytes };
         if let Some(payload) = inline {
@@ -137,16 +133,11 @@ impl Partial for PartialFilter {
     }
 
     fn received(&self) -> Payload<'_> {
-        let all = either!(&self.filter.chain, filter => {
-            Payload::of_bitmaps(filter.sub_filters(), SubFilter::as_bytes)
-        });
-        all.up_to(self.received_bytes)
+        bloom::all_bits(&self.filter).up_to(self.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {
-        let bytes = either!(&self.filter.chain, filter => {
-            filter.sub_filters().get(self.complete).map_or(&[][..], SubFilter::as_bytes)
-        });
+        let bytes = self.filter.chain().get(self.complete).map_or(&[][..], SubFilter::as_bytes);
         let rest = &bytes[(self.received_bytes - self.complete_bytes) as usize..];
         &rest[..len.min(rest.len())]
     }
@@ -155,37 +146,35 @@ impl Partial for PartialFilter {
         let missing = self.total_bytes - self.received_bytes;
         let is_valid = bytes.len() as u64 <= missing;
         Error::check_field(is_valid, "payload length", format_args!("at most {missing} bytes more"), bytes.len())?;
-        either!(&mut self.filter.chain, filter => {
-            let sub_filters = filter.sub_filters_mut();
-            while let Some(sub_filter) = sub_filters.get_mut(self.complete)
-                && !bytes.is_empty()
-            {
-                let size = sub_filter.as_bytes().len() as u64;
-                let position = self.received_bytes - self.complete_bytes;
-                let (now, later) = bytes.split_at(bytes.len().min((size - position) as usize));
-                sub_filter.append_bytes(position, now)?;
-                self.received_bytes += now.len() as u64;
-                if self.received_bytes - self.complete_bytes == size {
-                    self.complete += 1;
-                    self.complete_bytes += size;
-                }
-                bytes = later;
+        let sub_filters = self.filter.chain_mut();
+        while let Some(sub_filter) = sub_filters.get_mut(self.complete)
+            && !bytes.is_empty()
+        {
+            let size = sub_filter.as_bytes().len() as u64;
+            let position = self.received_bytes - self.complete_bytes;
+            let (now, later) = bytes.split_at(bytes.len().min((size - position) as usize));
+            sub_filter.append_bytes(position, now)?;
+            self.received_bytes += now.len() as u64;
+            if self.received_bytes - self.complete_bytes == size {
+                self.complete += 1;
+                self.complete_bytes += size;
             }
-        });
+            bytes = later;
+        }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<BloomFilter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes)?;
-        Ok(self.take())
+        Ok(self.filter.take())
     }
 
     fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
-        (self.format == ChunkFormat::Plain).then(|| self.take())
+        (self.format == ChunkFormat::Plain).then(|| self.filter.take())
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        either!(&self.filter.chain, filter => filter.heap_layouts(visit));
+        self.filter.heap_layouts(visit);
         visit(Layout::for_value(self.header.as_slice()));
     }
 

@@ -26,12 +26,11 @@
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::rdb::{Sink, Source};
 use crate::bits;
-use crate::bloom::bitmap::Line;
-use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
-use crate::bloom::classic::spec::ClassicSubFilter;
-use crate::bloom::classic::{ClassicFilter, Rules, check_chain};
+use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Rules, Shape, validate_options};
+use crate::bloom::filter::BloomFilter;
+use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
-use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
 
 /// The newest known encoding version of RedisBloom's RDB values.
 pub const RDB_ENCODING_NEWEST: u32 = 4;
@@ -51,14 +50,25 @@ const SUB_FILTER_BYTES: u64 = 53;
 /// The shape of the empty sub-filter that RedisBloom appends when it fails to make a real one.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
-pub(super) fn header(filter: &ClassicFilter) -> Vec<u8> {
+/// The sub-filters of a classic filter, each with its shape.
+fn shapes(filter: &BloomFilter) -> impl Iterator<Item = (&SubFilter, &Shape)> {
+    filter.chain().iter().filter_map(|one| Some((one, &one.classic()?.shape)))
+}
+
+/// The rules of a classic filter. They are those of its first sub-filter.
+fn rules(filter: &BloomFilter) -> Rules {
+    let first = filter.chain().first().and_then(SubFilter::classic);
+    first.map_or(Rules { options: 0, growth: 0 }, |classic| classic.rules)
+}
+
+pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
+    let Rules { options, growth } = rules(filter);
     let mut writer = HeaderWriter::plain();
-    writer.u64(filter.num_items(0));
-    writer.u32(filter.sub_filters().len() as u32);
-    writer.u32(filter.options());
-    writer.u32(filter.growth());
-    for sub_filter in filter.sub_filters() {
-        let shape = sub_filter.shape();
+    writer.u64(filter.num_items());
+    writer.u32(filter.chain().len() as u32);
+    writer.u32(options);
+    writer.u32(growth);
+    for (sub_filter, shape) in shapes(filter) {
         writer.u64(shape.num_bytes);
         writer.u64(shape.num_bits());
         writer.u64(sub_filter.num_items());
@@ -76,12 +86,12 @@ pub(super) fn header(filter: &ClassicFilter) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
-pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
+pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
     let len = chunk.len() as u64;
     let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
-    for sub_filter in filter.sub_filters_mut() {
-        let num_bytes = sub_filter.shape().num_bytes;
+    for sub_filter in filter.chain_mut() {
+        let num_bytes = sub_filter.as_bytes().len() as u64;
         if position < num_bytes {
             return sub_filter.overwrite_bytes(position, chunk);
         }
@@ -95,19 +105,11 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
-pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<ClassicFilter, Error> {
-    let (rules, described) = decode_header(header)?;
-    let list = array_bytes::<ClassicSubFilter>(described.len() as u64);
-    let lists = array_bytes::<u8>(header.len() as u64).saturating_add(list);
-    let bitmaps = described.iter().map(|(shape, _)| array_bytes::<Line>(shape.num_lines()));
-    limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
-    let mut sub_filters = try_with_capacity(described.len())?;
-    for (shape, num_items) in described {
-        let mut sub_filter = ClassicSubFilter::new(rules, sub_filters.is_empty(), shape, 0, &Unlimited)?;
-        sub_filter.set_num_items(num_items)?;
-        sub_filters.push(sub_filter);
-    }
-    ClassicFilter::from_sub_filters(rules.options, rules.growth, sub_filters)
+pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
+    let described = decode_header(header)?;
+    let held_bytes = size_of::<BloomFilter>() as u64 + array_bytes::<u8>(header.len() as u64);
+    limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
+    BloomFilter::from_sub_filters(zeroed(described)?)
 }
 
 /// The length of a header with `num_sub_filters` sub-filters, in bytes.
@@ -117,7 +119,7 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
 
 /// Reads a header. Checks the rules of the filter, and the shape and number of items of each sub-filter. The bits are
 /// checked later.
-fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
+fn decode_header(bytes: &[u8]) -> Result<Described, Error> {
     let mut reader = HeaderReader::plain(bytes);
     let total_items = reader.u64("size")?;
     let count = reader.u32("nfilters")?;
@@ -127,8 +129,9 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let rules = Rules { options, growth: growth_of(options, growth) };
-    check_chain(options, rules.growth, u64::from(count))?;
-    let mut described = try_with_capacity(count as usize)?;
+    rules.validate(u64::from(count))?;
+    let mut described = Described::new();
+    try_reserve(&mut described, count as usize)?;
     // A sub-filter may have up to 2^60 items according to its header, so the sum may exceed 64 bits.
     let mut claimed_items = 0u64;
     for _ in 0..count {
@@ -143,13 +146,13 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
         };
         let is_valid = num_bytes.checked_mul(8) == Some(num_bits);
         Error::check_field(is_valid, "bits", format_args!("8 times {num_bytes} bytes"), num_bits)?;
-        shape.validate()?;
-        shape.validate_items(num_items)?;
+        let spec = Spec::of_shape(rules, described.is_empty(), shape)?;
+        spec.check_items(num_items)?;
         claimed_items = claimed_items.saturating_add(num_items);
-        described.push((shape, num_items));
+        described.push((spec, num_items));
     }
     expect("size", claimed_items, total_items)?;
-    Ok((rules, described))
+    Ok(described)
 }
 
 /// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one when it
@@ -166,14 +169,14 @@ fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
-/// Writes `filter` as an RDB value in RedisBloom's format.
-pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
-    sink.unsigned(filter.num_items(0));
-    sink.unsigned(filter.sub_filters().len() as u64);
-    sink.unsigned(u64::from(filter.options()));
-    sink.unsigned(u64::from(filter.growth()));
-    for sub_filter in filter.sub_filters() {
-        let shape = sub_filter.shape();
+/// Writes a classic filter as an RDB value in RedisBloom's format.
+pub fn save_rdb(filter: &BloomFilter, sink: &mut impl Sink) {
+    let Rules { options, growth } = rules(filter);
+    sink.unsigned(filter.num_items());
+    sink.unsigned(filter.chain().len() as u64);
+    sink.unsigned(u64::from(options));
+    sink.unsigned(u64::from(growth));
+    for (sub_filter, shape) in shapes(filter) {
         sink.unsigned(shape.capacity);
         sink.double(shape.error_rate);
         sink.unsigned(u64::from(shape.hashes));
@@ -195,7 +198,7 @@ pub fn load_rdb(
     encoding_version: u32,
     limit: &(impl SizeLimit + ?Sized),
     will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<ClassicFilter, Error> {
+) -> Result<BloomFilter, Error> {
     let is_valid = encoding_version <= RDB_ENCODING_NEWEST;
     Error::check_field(is_valid, "encoding version", format_args!("at most {RDB_ENCODING_NEWEST}"), encoding_version)?;
     if encoding_version < RDB_ENCODING_OPTIONS {
@@ -205,11 +208,10 @@ pub fn load_rdb(
     let count = source.unsigned("nfilters")?;
     let options = unsigned_32(source, "options")?;
     let growth = if encoding_version < RDB_ENCODING_GROWTH { DEFAULT_GROWTH } else { unsigned_32(source, "growth")? };
-    let growth = growth_of(options, growth);
-    check_chain(options, growth, count)?;
-    let rules = Rules { options, growth };
+    let rules = Rules { options, growth: growth_of(options, growth) };
+    rules.validate(count)?;
     let mut sub_filters = try_with_capacity(count as usize)?;
-    let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(count);
+    let mut held_bytes = size_of::<BloomFilter>() as u64;
     // Each sub-filter is allocated only after its fields have been read. So a wrong number of sub-filters does not
     // cause a large allocation.
     for index in 0..count {
@@ -218,11 +220,11 @@ pub fn load_rdb(
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };
-        sub_filter.heap_layouts(&mut |layout| held_bytes += layout.size() as u64);
+        held_bytes = held_bytes.saturating_add(sub_filter.spec.sub_filter_bytes());
         sub_filters.push(sub_filter);
     }
-    let filter = ClassicFilter::from_sub_filters(options, growth, sub_filters)?;
-    expect("size", filter.num_items(0), total_items)?;
+    let filter = BloomFilter::from_sub_filters(sub_filters)?;
+    expect("size", filter.num_items(), total_items)?;
     Ok(filter)
 }
 
@@ -234,7 +236,7 @@ fn load_rdb_sub_filter(
     held_bytes: u64,
     limit: &(impl SizeLimit + ?Sized),
     will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<Option<ClassicSubFilter>, Error> {
+) -> Result<Option<SubFilter>, Error> {
     let capacity = source.unsigned("capacity")?;
     let error_rate = source.double("error_rate")?;
     let hashes = unsigned_32(source, "hashes")?;
@@ -249,13 +251,13 @@ fn load_rdb_sub_filter(
         expect("size", 0, source.unsigned("size")?)?;
         return Ok(None);
     }
-    shape.validate()?;
-    limit.check(held_bytes, array_bytes::<Line>(shape.num_lines()))?;
+    let spec = Spec::of_shape(rules, is_first, shape)?;
+    limit.check(held_bytes, spec.sub_filter_bytes())?;
     // Memory is allocated only after the bytes themselves have been read.
     let data = source.string("data")?;
     let bytes = data.as_ref();
     expect("data length", shape.num_bytes, bytes.len() as u64)?;
-    let mut sub_filter = ClassicSubFilter::new(rules, is_first, shape, 0, &Unlimited)?;
+    let mut sub_filter = SubFilter::from_spec(spec, 0, &Unlimited)?;
     if bits::fills_every_page(bytes) {
         will_fill(sub_filter.as_bytes());
     }

@@ -10,8 +10,8 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, sizing};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::bloom::sizing::estimate_items;
-use rollcall_core::unstable::bloom::{EitherChain, LineSubFilter};
 use rollcall_core::unstable::hash::hash128;
 use rollcall_core::window::Time;
 
@@ -39,13 +39,13 @@ fn full_filters_err_as_predicted() {
         (1e-4, 200_000, 8_000_000),
         (1e-5, 100_000, 20_000_000),
     ] {
-        let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+        let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).unwrap();
         // The rate is promised for `capacity` distinct items. `num_items` is a little less, because items that set no
         // bit are not counted. So adding until `num_items` reaches `capacity` would add too many items.
         for item in 0..capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
         }
-        let shape = filter.geometry();
+        let shape = filter.info().geometry.unwrap();
         let predicted = sizing::false_positive_rate(&shape, capacity as f64);
         let measured = measured_rate(trials, |item| filter.may_contain(hash128(item, 0)));
         let probes = f64::from(shape.lines_per_item * shape.probes_per_line);
@@ -67,7 +67,7 @@ fn small_filters_keep_their_rate_on_average() {
         let (filters, trials) = (400u64, 20_000u64);
         let mut found = 0.0;
         for seed in 0..filters {
-            let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+            let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).unwrap();
             for item in 0..capacity {
                 filter.insert(hash128(&item.to_le_bytes(), seed));
             }
@@ -116,12 +116,13 @@ fn grown_chains_keep_their_rate() {
 #[test]
 fn estimates_of_items_are_near() {
     for (error_rate, capacity) in [(0.1, 100_000u64), (0.01, 100_000), (0.001, 100_000), (1e-9, 100_000)] {
-        let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+        let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).unwrap();
         for item in 0..capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
             if item + 1 == capacity / 10 || item + 1 == capacity {
-                let (items, estimate) = ((item + 1) as f64, estimate_items(&filter.geometry(), filter.set_bits()));
-                let shape = filter.geometry();
+                let (items, estimate) =
+                    ((item + 1) as f64, estimate_items(&filter.info().geometry.unwrap(), filter.info().set_bits));
+                let shape = filter.info().geometry.unwrap();
                 let probes = f64::from(shape.lines_per_item * shape.probes_per_line);
                 let load = probes * items / shape.num_bits() as f64;
                 let deviation = (items * (load.exp_m1() - load) / (load * probes)).sqrt();
@@ -134,8 +135,8 @@ fn estimates_of_items_are_near() {
 
 /// The rate of one filter, computed from its fill. An absent item has its bits in a random line, at random positions.
 /// With one or two lines per item, the lines are independent of each other.
-fn rate_of(filter: &LineSubFilter) -> f64 {
-    let shape = filter.geometry();
+fn rate_of(filter: &SubFilter) -> f64 {
+    let shape = filter.info().geometry.unwrap();
     assert!(shape.lines_per_item <= 2);
     let fills = filter.as_bytes().chunks(64).map(|line| line.iter().map(|byte| byte.count_ones()).sum::<u32>());
     let rates = fills.map(|set| (f64::from(set) / 512.0).powi(shape.probes_per_line as i32));
@@ -164,8 +165,7 @@ fn filters_filled_until_they_reject_keep_their_rate() {
                 let rejected =
                     (0u64..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
                 assert_eq!(rejected, Some(Error::Full { capacity }));
-                let EitherChain::Lines(chain) = filter.as_ref() else { panic!("the layout is lines") };
-                rates.push(rate_of(&chain.sub_filters()[0]) / error_rate);
+                rates.push(rate_of(&filter.chain()[0]) / error_rate);
                 cards.push(filter.num_items() as f64 / capacity as f64);
             }
             let ((rate, se), (card, _)) = (mean(&rates), mean(&cards));
@@ -187,7 +187,7 @@ fn filters_filled_until_they_reject_keep_their_rate() {
 fn the_rate_reported_is_the_rate_measured_over_a_filters_life() {
     for error_rate in [0.5, 0.3, 0.1, 0.01, 0.001] {
         let capacity = 1_000_000u64;
-        let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
+        let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).unwrap();
         for item in 0..2 * capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
             if (item + 1) % (capacity / 4) == 0 {

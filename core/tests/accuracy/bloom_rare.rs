@@ -9,7 +9,7 @@
 
 use rollcall_core::bloom::sizing;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::LineSubFilter;
+use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::hash::{Hash128, hash128};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -43,8 +43,8 @@ fn chances(most: usize) -> Vec<[f64; 513]> {
 
 /// The rate of a filter with `capacity` items and this seed, computed from `probes` absent items.
 fn rate(error_rate: f64, capacity: u64, seed: u64, probes: u64) -> f64 {
-    let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
-    let shape = filter.geometry();
+    let mut filter = SubFilter::new(error_rate, capacity, &Unlimited).unwrap();
+    let shape = filter.info().geometry.unwrap();
     let mut lines = vec![[false; 512]; shape.num_lines as usize];
     for item in 0..capacity {
         let hash = hash128(&item.to_le_bytes(), seed);

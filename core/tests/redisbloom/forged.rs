@@ -4,32 +4,29 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::ClassicFilter;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND};
 use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, String as Bytes, Unsigned};
-use rollcall_fuzz::redisbloom_values::{
-    Dump, Fields, HeaderOf, Link, as_filter, classic, dump_of, grown, load_classic, params,
-};
+use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, params};
 
-fn rejected_field(result: Result<ClassicFilter, Error>) -> &'static str {
+fn rejected_field(result: Result<BloomFilter, Error>) -> &'static str {
     match result {
         Err(Error::Corrupt { field, .. }) => field,
         other => panic!("expected a named field, got {other:?}"),
     }
 }
 
-fn load_header(header: Vec<u8>) -> Result<ClassicFilter, Error> {
-    load_classic([(1, header)], &MaxBytes(1 << 20))
+fn load_header(header: Vec<u8>) -> Result<BloomFilter, Error> {
+    persist::load([(1, header)], &MaxBytes(1 << 20))
 }
 
-fn load_rdb(fields: &[Field]) -> Result<ClassicFilter, Error> {
+fn load_rdb(fields: &[Field]) -> Result<BloomFilter, Error> {
     load_rdb_of(RDB_ENCODING_NEWEST, fields, &MaxBytes(1 << 20))
 }
 
-fn load_rdb_of(encoding: u32, fields: &[Field], limit: &impl SizeLimit) -> Result<ClassicFilter, Error> {
+fn load_rdb_of(encoding: u32, fields: &[Field], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     redisbloom::load_rdb(&mut Fields(fields), encoding, limit, &mut |_| ())
 }
 
@@ -144,10 +141,10 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
     let without_bits =
         Link { bytes: 0, bits: 0, size: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, capacity: 0, n2: 0 };
     let mut header = HeaderOf { growth: 0, ..HeaderOf::of(&grown) };
-    let bits = &dump_of(&as_filter(&grown))[1..];
+    let bits = &dump_of(&grown)[1..];
     for _ in 0..2 {
         let dump = [(1, header.bytes())].into_iter().chain(bits.iter().cloned());
-        let loaded = load_classic(dump, &Unlimited).unwrap();
+        let loaded: BloomFilter = persist::load(dump, &Unlimited).unwrap();
         assert!(loaded == grown, "{loaded:?}");
         let mut fields = header.rdb();
         for (link, (_, chunk)) in bits.iter().enumerate() {
@@ -174,9 +171,9 @@ fn bits_beyond_all_positions_fill_nothing() {
     let mut fields = header.rdb();
     fields[10] = Bytes(vec![0x55; 8]);
     let filter = load_rdb(&fields).unwrap();
-    assert_eq!((filter.fill_ratio(0), filter.false_positive_rate(0)), (1.0, 1.0));
+    assert_eq!((filter.fill_ratio(), filter.false_positive_rate()), (1.0, 1.0));
     fields[10] = Bytes(vec![0; 8]);
-    assert_eq!(load_rdb(&fields).unwrap().fill_ratio(0), 0.0);
+    assert_eq!(load_rdb(&fields).unwrap().fill_ratio(), 0.0);
 }
 
 /// The longest chain that RedisBloom can make has 1,075 sub-filters, which is above Rollcall's own limit.
@@ -224,7 +221,7 @@ fn sizes_are_checked_before_they_are_allocated() {
     (huge.links[1].bytes, huge.links[1].bits) = (1 << 61, 1 << 63);
     assert_eq!(rejected_field(load_header(huge.bytes())), "bits");
     let filter = grown();
-    let dump = dump_of(&as_filter(&filter));
-    let rejected = load_classic(dump, &MaxBytes(100));
+    let dump = dump_of(&filter);
+    let rejected = persist::load::<BloomFilter, _>(dump, &MaxBytes(100));
     assert!(matches!(rejected, Err(Error::TooLarge { .. })));
 }

@@ -11,9 +11,7 @@ use rollcall_core::unstable::persist::{
 use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
-use rollcall_fuzz::redisbloom_values::{
-    Dump, Fields, HeaderOf, as_filter, classic, classic_of, dump_of, grown, item, load_classic, params, written,
-};
+use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, classic, dump_of, grown, item, params, written};
 
 fn push_all(mut loading: PartialFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
     chunks.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
@@ -33,7 +31,7 @@ fn lines() -> BloomFilter {
 
 #[test]
 fn loading_goes_on_where_it_was_stored() {
-    for filter in [BloomFilter::from(grown()), lines()] {
+    for filter in [grown(), lines()] {
         let dump = dump_of(&filter);
         for stored_after in 1..=dump.len() {
             let mut loading = PartialFilter::begin(&dump[0].1, &Unlimited).unwrap();
@@ -82,7 +80,7 @@ fn headers_are_distinguished() {
 
 #[test]
 fn chunks_out_of_place_are_rejected_and_change_nothing() {
-    let filter = as_filter(&grown());
+    let filter = grown();
     let dump = dump_of(&filter);
     let mut loading = <BloomFilter as Stored>::Partial::begin(&dump[0].1, &Unlimited).unwrap();
     let total = loading.total_bytes();
@@ -115,12 +113,12 @@ fn chunks_out_of_place_are_rejected_and_change_nothing() {
 #[test]
 fn headers_are_laid_out_as_documented() {
     let filter = grown();
-    let header = as_filter(&filter).header();
+    let header = filter.header();
     assert_eq!(header, HeaderOf::of(&filter).bytes());
     assert_eq!(header.len(), 20 + 53 * 3);
-    assert_eq!(header[..8], filter.num_items(0).to_le_bytes());
+    assert_eq!(header[..8], filter.num_items().to_le_bytes());
     assert_eq!(header[8..20], [3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0]);
-    let (first, f64_bytes) = (filter.sub_filters()[0].shape(), |value: f64| value.to_bits().to_le_bytes());
+    let (first, f64_bytes) = (filter.chain()[0].classic().unwrap().shape, |value: f64| value.to_bits().to_le_bytes());
     assert_eq!(header[20..28], first.num_bytes.to_le_bytes());
     assert_eq!(header[28..36], (8 * first.num_bytes).to_le_bytes());
     assert_eq!(header[36..44], 50u64.to_le_bytes());
@@ -136,7 +134,7 @@ fn headers_are_laid_out_as_documented() {
 /// so in chunks only some flipped bits are detected.
 #[test]
 fn damage_is_rejected_or_harmless() {
-    let filter = BloomFilter::from(grown());
+    let filter = grown();
     let dump = dump_of(&filter);
     let mut loading = PartialFilter::begin(&dump[0].1, &Unlimited).unwrap();
     dump[1..3].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
@@ -181,14 +179,14 @@ proptest! {
         capacity in 1u64..300, exponent in 0.05f64..9.0, expansion in 0u32..5,
         items in prop::collection::vec(".{0,20}", 0..400),
     ) {
-        let mut filter = BloomFilter::from(classic(params(10f64.powf(-exponent), capacity, expansion)));
+        let mut filter = classic(params(10f64.powf(-exponent), capacity, expansion));
         // A filter that does not scale may be full.
         let _ = filter.live(Time::Reached).add_all(&items, &Unlimited, |_| ());
-        let filter = classic_of(&filter);
-        let from_dump = load_classic(dump_of(&as_filter(&filter)), &Unlimited).unwrap();
+        let filter = filter;
+        let from_dump: BloomFilter = persist::load(dump_of(&filter), &Unlimited).unwrap();
         prop_assert!(from_dump == filter);
         let mut fields = HeaderOf::of(&filter).rdb();
-        for (index, sub_filter) in filter.sub_filters().iter().enumerate() {
+        for (index, sub_filter) in filter.chain().iter().enumerate() {
             fields[4 + 8 * index + 6] = Bytes(sub_filter.as_bytes().to_vec());
         }
         prop_assert!(written(|sink| redisbloom::save_rdb(&filter, sink)) == fields);
@@ -205,7 +203,7 @@ proptest! {
 
     #[test]
     fn any_forged_header_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0usize..180) {
-        let mut header = as_filter(&grown()).header();
+        let mut header = grown().header();
         let at = at.min(header.len());
         let len = bytes.len().min(header.len() - at);
         header[at..at + len].copy_from_slice(&bytes[..len]);
@@ -226,7 +224,7 @@ proptest! {
         }
         if let Ok(filter) = redisbloom::load_rdb(&mut Fields(&value), encoding, &MaxBytes(1 << 20), &mut |_| ()) {
             // An accepted value can be used without a panic.
-            let mut filter = BloomFilter::from(filter);
+            let mut filter = filter;
             let mut live = filter.live(Time::Reached);
             for index in 0..200 {
                 let _ = live.add(item(index), &MaxBytes(1 << 20));

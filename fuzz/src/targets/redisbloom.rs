@@ -1,8 +1,7 @@
 //! The target `redisbloom`: loads RDB values in RedisBloom's format.
 
-use rollcall_core::bloom::BloomFilter;
+use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
-use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::persist::redisbloom::{RDB_ENCODING_NEWEST, load_rdb};
 
 use crate::family::Family;
@@ -33,7 +32,6 @@ pub fn redisbloom(data: &[u8]) {
         load_rdb(&mut Fields(&fields), encoding, &limit, &mut |_| ())
     };
     if let Ok(filter) = loaded {
-        let filter = BloomFilter::from(filter);
         limit.check_taken(0, limit.taken_by(&filter));
         laws::check(&filter, cut);
     }
@@ -56,9 +54,9 @@ pub(crate) fn fields(input: &mut Input<'_>) -> (u32, Option<Vec<Field>>) {
 /// The RDB value that RedisBloom would store for a filter, after changes.
 fn changed(input: &mut Input<'_>, encoding: u32) -> Result<Vec<Field>, Error> {
     let filter = BloomFilter::made(input, &Limit::of(MADE_BYTES))?;
-    let EitherChain::Classic(_) = filter.as_ref() else {
+    if filter.layout() != BitLayout::Classic {
         return Err(Error::corrupt("layout", "classic", filter.layout()));
-    };
+    }
     let mut fields = filter.save();
     for _ in 0..input.choice(5) {
         forge::change_fields(input, &mut fields);

@@ -4,7 +4,7 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
-use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
+use rollcall_core::unstable::bloom::expansion_error;
 
 use super::super::effects::{Creating, LastWords};
 use super::super::windows;
@@ -154,17 +154,13 @@ impl Creating<BloomFilter> for Creation {
     }
 
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
-        match (self.windowing, self.layout, self.noted_growth) {
-            (Some((windowing, slice)), ..) => BloomFilter::windowed(self.params, windowing, slice, limit),
-            (None, BitLayout::Classic, noted) if self.is_obeyed => {
-                let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
-                let growth = expansion.or(noted).unwrap_or(DEFAULT_GROWTH);
-                ClassicFilter::of_any_range(self.params, growth, limit).map(Into::into)
+        match (self.windowing, self.layout) {
+            (Some((windowing, slice)), _) => BloomFilter::windowed(self.params, windowing, slice, limit),
+            // The parameters of a client were checked before. Those of another server may be in wider ranges.
+            (None, BitLayout::Classic) => {
+                BloomFilter::classic(self.params, self.noted_growth.unwrap_or(DEFAULT_GROWTH), limit)
             }
-            (None, BitLayout::Classic, Some(growth)) => {
-                ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
-            }
-            _ => BloomFilter::new(self.layout, self.params, limit),
+            (None, BitLayout::Lines) => BloomFilter::new(BitLayout::Lines, self.params, limit),
         }
     }
 

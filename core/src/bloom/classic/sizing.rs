@@ -14,7 +14,6 @@
 use super::super::bitmap::LINE_BYTES;
 use super::super::params::Params;
 use super::super::params::check_error_rate;
-use super::super::sub_filter::check_items;
 use crate::error::{Error, Parameter};
 
 /// Sizes are not rounded up to powers of two.
@@ -31,14 +30,14 @@ pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCA
 /// The growth factor that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
-/// The growth factor that RedisBloom stores for a filter with these parameters.
-pub(crate) fn default_growth(params: &Params) -> u32 {
-    if params.expansion == 0 { DEFAULT_GROWTH } else { params.expansion }
-}
+/// The largest number of sub-filters of a loaded classic filter. RedisBloom halves the error rate for each sub-filter,
+/// which is possible 1,074 times. So no filter made by RedisBloom has more sub-filters. The header of a filter with
+/// this many sub-filters is shorter than 64 KiB. A smaller limit would make stored filters unreadable.
+const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// The error rate of a sub-filter divided by the error rate of the previous sub-filter. With any other value, filters
 /// would differ from RedisBloom's.
-pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
+const TIGHTENING: f64 = 0.5;
 
 /// ln 2 and its square, with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give another
 /// number of hashes, and filters would differ from RedisBloom's.
@@ -54,6 +53,55 @@ const MAX_BYTES: u64 = 1 << 57;
 
 /// Largest `n2` that stays within [`MAX_BYTES`].
 const MAX_N2: u8 = 60;
+
+/// The rules by which a classic filter grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// The options, as RedisBloom stores them.
+    pub options: u32,
+    /// The growth factor that RedisBloom stores, also for filters that do not scale.
+    pub growth: u32,
+}
+
+impl Rules {
+    /// The rules of a new filter with these parameters, and the shape of its first sub-filter. A filter that does not
+    /// scale stores `growth`, one that scales its expansion.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when no such shape exists.
+    pub(in crate::bloom) fn new(params: &Params, growth: u32) -> Result<(Self, Shape), Error> {
+        let (scaling, tightening, growth) =
+            if params.expansion == 0 { (NO_SCALING, 1.0, growth) } else { (0, TIGHTENING, params.expansion) };
+        let options = NOROUND | FORCE64 | scaling;
+        Ok((Rules { options, growth }, Shape::new(params.error_rate * tightening, params.capacity, options)?))
+    }
+
+    /// The parameters of a filter with these rules and this first sub-filter. RedisBloom does not store them.
+    pub(in crate::bloom) fn params(self, first: &Shape) -> Params {
+        let (asked, scales) = (first.error_rate / TIGHTENING, self.scales());
+        // RedisBloom accepts only rates below 1. But a header from elsewhere may have a first rate of 0.5 or more,
+        // which would lead to a rate of 1 or more.
+        let error_rate = if scales && asked < 1.0 { asked } else { first.error_rate };
+        Params { error_rate, capacity: first.capacity, expansion: if scales { self.growth } else { 0 }, seed: 0 }
+    }
+
+    pub(in crate::bloom) fn scales(self) -> bool {
+        self.options & NO_SCALING == 0
+    }
+
+    /// Checks the rules of a stored filter, and its number of sub-filters.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the field.
+    pub(crate) fn validate(self, num_sub_filters: u64) -> Result<(), Error> {
+        validate_options(self.options)?;
+        let is_valid = !self.scales() || self.growth > 0;
+        Error::check_field(is_valid, "growth", "at least 1 if the filter scales", self.growth)?;
+        let most = if self.scales() { MAX_LOADED_SUB_FILTERS } else { 1 };
+        let is_within = (1..=most).contains(&num_sub_filters);
+        Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), num_sub_filters)
+    }
+}
 
 /// The shape of a sub-filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -127,21 +175,13 @@ impl Shape {
     }
 
     /// The number of lines that hold the bitmap.
-    pub fn num_lines(&self) -> u64 {
+    pub(crate) fn num_lines(&self) -> u64 {
         self.num_bytes.div_ceil(LINE_BYTES)
     }
 
     /// The number of bits that items can set: positions are taken modulo this number.
     pub fn num_positions(&self) -> u64 {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
-    }
-
-    /// Checks that a sub-filter of this shape can count `num_items` items.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`].
-    pub fn validate_items(&self, num_items: u64) -> Result<(), Error> {
-        check_items(num_items, self.num_positions())
     }
 
     /// Checks that a stored or received shape is consistent. A shape from another release may differ from the result of

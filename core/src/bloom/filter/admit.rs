@@ -1,39 +1,41 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::Chain;
+use super::BloomFilter;
 use crate::admission::{Admission, LookUp, Terms, first_of};
-use crate::bloom::sub_filter::{Expected, Placement, SubFilter, look_up_chunks, reported_bytes};
+use crate::bloom::look_up::{Expected, look_up, look_up_chunks, prefetch};
+use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::hash::{CHUNK, Hash128, first_marks};
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
-enum Undo<L> {
+enum Undo {
     /// A copy of the sub-filter. It is made if it takes less memory than the words would.
-    Whole(SubFilter<L>),
+    Whole(SubFilter),
     /// The words in which the items may have bits, each with its index; and the number of items that the sub-filter
     /// counts.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
-impl<L: Placement> Undo<L> {
+impl Undo {
     /// Saves the parts of `sub_filter` that adding the items with these hashes can change.
-    fn new(sub_filter: &SubFilter<L>, hashes: &[Hash128]) -> Result<Self, Error> {
+    fn new(sub_filter: &SubFilter, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
-        hashes.iter().for_each(|&hash| L::words_of(&sub_filter.spec, hash, &mut |_| len += 1));
+        hashes.iter().for_each(|&hash| sub_filter.words_of(hash, |_| len += 1));
         if len * size_of::<(usize, u64)>() >= sub_filter.as_bytes().len() {
             return Ok(Undo::Whole(sub_filter.try_clone()?));
         }
         let mut words = try_with_capacity(len)?;
         let now = sub_filter.bitmap.words();
         for &hash in hashes {
-            L::words_of(&sub_filter.spec, hash, &mut |index| words.push((index, now[index])));
+            sub_filter.words_of(hash, |index| words.push((index, now[index])));
         }
-        Ok(Undo::Words { words, num_items: sub_filter.num_items() })
+        Ok(Undo::Words { words, num_items: sub_filter.num_items })
     }
 
     /// Changes the sub-filter back. Its bits stay where they are in memory.
-    fn put_back(self, sub_filter: &mut SubFilter<L>) {
+    fn put_back(self, sub_filter: &mut SubFilter) {
         match self {
             Undo::Whole(whole) => {
                 sub_filter.bitmap.restore(&whole.bitmap);
@@ -48,57 +50,57 @@ impl<L: Placement> Undo<L> {
 }
 
 /// A decided admission, with all the memory that is needed to carry it out.
-pub(in crate::bloom) struct Admitting<L> {
-    look_up: LookUp<Hash128>,
+pub(super) struct Admitting {
+    sorted: LookUp<Hash128>,
     /// The known items that will be added to the newest generation too. Each has the number of new items before it.
     renewed: Vec<(usize, Hash128)>,
     /// The number of new items that the terms admit.
     admitted: usize,
     terms: Terms,
     /// The sub-filters by which the newest generation may have to grow.
-    more: Vec<SubFilter<L>>,
+    more: Vec<SubFilter>,
     /// The error that kept a chain without a window from growing.
     stopped: Option<Error>,
     /// The outcome of each new item.
     reported: Vec<Admission>,
 }
 
-impl<L> Admitting<L> {
+impl Admitting {
     /// Whether the admission may add a new item.
-    pub(in crate::bloom) fn adds(&self) -> bool {
+    pub(super) fn adds(&self) -> bool {
         !self.terms.dry_run && (self.admitted > 0 || self.renews())
     }
 
     /// Whether the admission renews an item.
-    pub(in crate::bloom) fn renews(&self) -> bool {
+    pub(super) fn renews(&self) -> bool {
         !self.terms.dry_run && !self.renewed.is_empty()
     }
 }
 
-impl<L: Placement> Chain<L> {
+impl BloomFilter {
     /// Decides which items `terms` admit, in order, once `slices_later` more slices have begun. Nothing is changed yet.
     ///
     /// # Errors
     /// The error that keeps a windowed filter from growing, or [`Error::OutOfMemory`].
-    pub(in crate::bloom) fn plan_admission<'a>(
+    pub(super) fn plan_admission<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         slices_later: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Admitting<L>, Error> {
-        let (renews, seed) = (self.renews(), self.params().seed);
-        let mut look_up = LookUp::of(items.len())?;
+    ) -> Result<Admitting, Error> {
+        let renews = self.renews();
+        let mut sorted = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
         let newest = if slices_later == 0 { self.newest() } else { &[] };
-        look_up_chunks(self.live(slices_later), items.map(|item| L::hash(item, seed)), |hash, is_known| {
-            look_up.record(hash.lo, hash, is_known);
-            if is_known && renews && !L::look_up(newest, hash) {
-                renewed.push((look_up.new_items().len(), hash));
+        look_up_chunks(self.live_after(slices_later), items.map(self.hasher()), |hash, is_known| {
+            sorted.record(hash.lo, hash, is_known);
+            if is_known && renews && !look_up(newest, hash) {
+                renewed.push((sorted.new_items().len(), hash));
             }
         });
-        let new = look_up.new_items().len();
-        let admitted = terms.admitted(self.num_items(slices_later), new);
+        let new = sorted.new_items().len();
+        let admitted = terms.admitted(self.after(slices_later).num_items(), new);
         if terms.all && admitted < new {
             renewed.clear();
         }
@@ -113,7 +115,7 @@ impl<L: Placement> Chain<L> {
             try_reserve(&mut ring.list, 1)?;
             self.sub_filters.reserve(more.len())?;
         }
-        Ok(Admitting { look_up, renewed, admitted, terms, more, stopped, reported })
+        Ok(Admitting { sorted, renewed, admitted, terms, more, stopped, reported })
     }
 
     /// Adds the items of a decided admission, and returns the outcome of each item of the call. A filter that does not
@@ -121,43 +123,43 @@ impl<L: Placement> Chain<L> {
     ///
     /// # Errors
     /// The error that keeps the filter from growing, or [`Error::OutOfMemory`]. On error the filter is unchanged.
-    pub(in crate::bloom) fn admit(&mut self, admitting: Admitting<L>) -> Result<Vec<Admission>, Error> {
-        let Admitting { look_up, renewed, admitted, terms, more, stopped, mut reported } = admitting;
+    pub(super) fn carry_out(&mut self, admitting: Admitting) -> Result<Vec<Admission>, Error> {
+        let Admitting { sorted, renewed, admitted, terms, more, stopped, mut reported } = admitting;
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
-            return Ok(look_up.into_answers(&reported));
+            return Ok(sorted.into_answers(&reported));
         }
         // If the filter could not grow, the items may fit nevertheless, because the room is only a lower bound. To find
         // out, they have to be added: the set bits decide.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
-        let (len, has_newest) = (self.sub_filters().len(), !self.newest().is_empty());
+        let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
         // Only a chain without a window is ever changed back, and such a chain has a newest sub-filter. If this
         // sub-filter is full, it will not be changed, so nothing is saved.
-        let before = match self.sub_filters().last() {
+        let before = match self.chain().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
-                Some(Undo::new(newest, look_up.new_items())?)
+                Some(Undo::new(newest, sorted.new_items())?)
             }
             _ => None,
         };
         self.append(more.into_iter())?;
         let first = len - usize::from(has_newest);
-        let end = self.fill(first, look_up.new_items(), &renewed, admitted, &mut reported, goes_on);
+        let end = self.fill(first, sorted.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
             // Some of the new sub-filters stay empty if items of the call became known by other items of the call. They
             // are dropped.
             self.truncate(end + 1);
-            return Ok(look_up.into_answers(&reported));
+            return Ok(sorted.into_answers(&reported));
         }
         self.truncate(len);
         if let Some(before) = before {
-            before.put_back(&mut self.sub_filters_mut()[len - 1]);
+            before.put_back(&mut self.chain_mut()[len - 1]);
         }
         match (end, stopped) {
             (None, Some(error)) if !does_not_scale => return Err(error),
             (None, _) => reported.fill(Admission::Rejected),
             (Some(_), _) => {}
         }
-        Ok(look_up.into_answers(&reported))
+        Ok(sorted.into_answers(&reported))
     }
 
     /// Makes the additional sub-filters that `items` more items may need. They are for the generation that is the
@@ -167,13 +169,13 @@ impl<L: Placement> Chain<L> {
         items: u64,
         slices_later: u64,
         limit: &impl SizeLimit,
-    ) -> (Vec<SubFilter<L>>, Option<Error>) {
-        let mut more: Vec<SubFilter<L>> = Vec::new();
-        let live = self.live(slices_later);
+    ) -> (Vec<SubFilter>, Option<Error>) {
+        let mut more: Vec<SubFilter> = Vec::new();
+        let live = self.live_after(slices_later);
         let newest = if slices_later == 0 { self.newest() } else { &[] };
         let mut room = newest.last().map_or(0, SubFilter::room);
         while room < items {
-            let held = self.held_bytes(live).saturating_add(reported_bytes(&more));
+            let held = more.iter().map(SubFilter::reported_bytes).fold(self.held_bytes(live), u64::saturating_add);
             let next = self.next(newest, &more, live.len() + more.len(), held, limit);
             let next = match next.and_then(|next| try_reserve(&mut more, 1).map(|()| next)) {
                 Ok(next) => next,
@@ -203,7 +205,7 @@ impl<L: Placement> Chain<L> {
         for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             if place % CHUNK == 0 {
                 let chunk = &new[place..new.len().min(place + CHUNK)];
-                L::prefetch(&self.sub_filters()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
+                prefetch(&self.chain()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
             }
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
                 // An item counts as renewed only if it was added to the newest generation.
@@ -213,7 +215,7 @@ impl<L: Placement> Chain<L> {
             }
             let Some(&hash) = hash else { break };
             reported[place] = if admitted == most {
-                let is_known = L::look_up(&self.sub_filters()[first..=at], hash);
+                let is_known = look_up(&self.chain()[first..=at], hash);
                 if is_known { Admission::Known } else { Admission::Rejected }
             } else {
                 match self.insert_from(first, &mut at, hash) {
@@ -233,8 +235,8 @@ impl<L: Placement> Chain<L> {
     /// Inserts an item into the sub-filter at index `at`, or into the next one if that one is full. Returns false if
     /// the sub-filters from `first` to `at` already have the item, and `None` if there is no room for it.
     fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
-        let sub_filters = self.sub_filters_mut();
-        if L::look_up(&sub_filters[first..=*at], hash) {
+        let sub_filters = self.chain_mut();
+        if look_up(&sub_filters[first..=*at], hash) {
             return Some(false);
         }
         if sub_filters[*at].is_full() {
@@ -248,15 +250,25 @@ impl<L: Placement> Chain<L> {
 }
 
 #[cfg(test)]
-impl<L: Placement> Chain<L> {
-    /// Decides an admission and adds the items.
-    pub(in crate::bloom) fn admit_now<'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
-        let admitting = self.plan_admission(items, terms, 0, limit)?;
-        self.admit(admitting)
+mod tests {
+    use super::*;
+    use crate::hash::hash128;
+    use crate::size_limit::Unlimited;
+
+    /// To undo insertions, either words are saved, 16 bytes each, or a copy of the bitmap: whichever takes less memory.
+    #[test]
+    fn what_may_be_taken_back_is_kept_in_the_less_memory() {
+        let mut filter = SubFilter::new(0.01, 1000, &Unlimited).unwrap();
+        assert_eq!((filter.as_bytes().len(), filter.info().hashes), (20 * 64, 6));
+        filter.insert(hash128(b"first", 0));
+        for new in 1..=12u8 {
+            let hashes: Vec<Hash128> = (0..new).map(|item| hash128(&[item], 0)).collect();
+            let (before, undo) = (filter.try_clone().unwrap(), Undo::new(&filter, &hashes).unwrap());
+            // All bits of an item are in one line of eight words.
+            assert_eq!(matches!(undo, Undo::Whole(_)), usize::from(new) * 8 * 16 >= 20 * 64, "{new}");
+            assert_ne!(filter.insert_chunk(&hashes, first_marks(hashes.len())), 0);
+            undo.put_back(&mut filter);
+            assert!(filter == before);
+        }
     }
 }

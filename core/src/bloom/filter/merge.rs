@@ -1,34 +1,49 @@
-//! Unions of chains with equal parameters. Chains are united generation by generation, and each generation sub-filter
+//! Unions of filters with equal parameters. Filters are united generation by generation, and each generation sub-filter
 //! by sub-filter. The chains may have different lengths.
 
 use std::iter::once;
 
-use super::store::Generation;
-use super::{Chain, Dropped, MAX_SUB_FILTERS, chain_rate};
-use crate::bloom::sub_filter::{Placement, SubFilter, num_items, reported_bytes};
+use super::changes::MAX_SUB_FILTERS;
+use super::generations::{Generation, SubFilters};
+use super::{BloomFilter, Expired, chain_rate};
+use crate::bloom::params::Windowing;
+use crate::bloom::sub_filter::{SubFilter, num_items};
 use crate::error::{Error, Parameter};
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
-use crate::window::{Ahead, Merging, Move, Time};
+use crate::window::{Merging, Move};
 
 /// The largest relative error that rounding causes in the rate of a chain.
 const ROUNDING: f64 = 1e-12;
 
+/// A generation of a filter: its number of renewed items, and its sub-filters.
+type Part<'a> = (u64, &'a [SubFilter]);
+
 /// The parts that make up a generation of the union.
-struct Planned<'a, L> {
+struct Planned<'a> {
+    age: u32,
     /// The number of sub-filters of our generation.
     ours: usize,
     renewed: u64,
-    /// The number of renewed items in this generation of each other filter, as far as the filter has the generation.
-    their_renewed: Vec<u64>,
-    their_sub_filters: Vec<&'a [SubFilter<L>]>,
+    /// This generation of each other filter that has it.
+    theirs: Vec<Part<'a>>,
     /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
     num_items: Option<Vec<u64>>,
     /// The empty sub-filters to append to this filter's generation, so that it has as many as the merged one.
-    added: Vec<SubFilter<L>>,
-    age: u32,
+    added: Vec<SubFilter>,
 }
 
-impl<L: Placement> Chain<L> {
+impl BloomFilter {
+    /// Checks that `other` has the layout of this filter, and that both filters or neither have a window.
+    pub(super) fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
+        Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
+        if self.windowing().is_some() == other.windowing().is_some() {
+            return Ok(());
+        }
+        let [ours, theirs] = [self, other].map(|filter| filter.windowing().map_or("none".into(), Windowing::to_string));
+        Err(Error::incompatible(Parameter::Window, ours, theirs))
+    }
+
     /// Turns the filter into the union with `others`. `merging` says how the slices are renumbered before and after the
     /// merge. The newest slice becomes the latest that any of the filters has reached. Generations that have expired by
     /// then are dropped. Returns whether anything changed, and the dropped sub-filters. The union has the number of
@@ -42,12 +57,12 @@ impl<L: Placement> Chain<L> {
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
     /// rate of the union would exceed the rate asked for. Other errors come from `limit` or are [`Error::OutOfMemory`].
     /// Nothing is changed then.
-    pub(in crate::bloom) fn merge(
+    pub(super) fn merge_as(
         &mut self,
         others: &[&Self],
         merging: Merging,
         limit: &impl SizeLimit,
-    ) -> Result<(bool, Dropped<L>), Error> {
+    ) -> Result<(bool, Expired), Error> {
         let stored = self.newest_slice();
         if let Move::Rebase(slice) = merging.before {
             self.rebase(slice);
@@ -61,27 +76,25 @@ impl<L: Placement> Chain<L> {
         united
     }
 
-    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Dropped<L>), Error> {
+    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
         for other in others {
             self.params().check_equal(other.params())?;
-            if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing())
-                && !ours.is_like(theirs)
-            {
+            if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing()) {
                 let [ours, theirs] = [ours, theirs].map(|windowing| windowing.with_volatile(false));
-                return Err(Error::incompatible(Parameter::Window, ours, theirs));
+                Error::check_same(Parameter::Window, ours, theirs)?;
             }
         }
         let newest_slice = others.iter().fold(self.newest_slice(), |newest, other| newest.max(other.newest_slice()));
         let plans = self.plan(others, newest_slice, limit)?;
         let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.num_items.is_some());
         if !changed {
-            return Ok((false, None));
+            return Ok((false, Expired::default()));
         }
         let len = plans.iter().map(|plan| plan.ours + plan.added.len()).sum();
         let is_within = self.ring.is_none() || len <= MAX_SUB_FILTERS;
         Error::check_range(is_within, Parameter::SubFilters, format_args!("at most {MAX_SUB_FILTERS}"), len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
-        let expired = newest_slice.and_then(|slice| self.advance(slice));
+        let expired = newest_slice.map(|slice| self.advance(slice)).unwrap_or_default();
         let mut ours = self.sub_filters.take();
         for mut plan in plans {
             let start = sub_filters.len();
@@ -90,34 +103,14 @@ impl<L: Placement> Chain<L> {
             let these = &mut sub_filters[start..];
             generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: plan.unite(these) });
         }
-        self.sub_filters.put_back(sub_filters, self.ring.is_none());
-        if let Some(ring) = &mut self.ring {
-            ring.list = generations;
-        }
+        self.sub_filters = match &mut self.ring {
+            Some(ring) => {
+                ring.list = generations;
+                SubFilters::Many(sub_filters)
+            }
+            None => SubFilters::from_vec(sub_filters),
+        };
         Ok((true, expired))
-    }
-
-    /// Checks that a merge with `others` at `time` is allowed, and returns its effect on the slice numbers.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if one of `others` is more than one slice ahead, because items of this filter would then
-    /// expire early.
-    pub(in crate::bloom) fn merging<'a>(
-        &self,
-        others: impl Iterator<Item = &'a Self>,
-        time: Time,
-    ) -> Result<Merging, Error> {
-        let Some(ring) = &self.ring else { return Ok(Merging::default()) };
-        // Filters with other windows are left out, since their slice numbers mean other times. The merge rejects them
-        // later.
-        let same = others
-            .filter_map(|other| other.ring.as_ref())
-            .filter(|other| other.windowing.is_like(&ring.windowing))
-            .map(|other| other.newest_slice);
-        ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
-            let got = format_args!("{slice}, where that is {present}");
-            Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)
-        })
     }
 
     /// Plans the generations of the union that are live once `newest_slice` is the newest slice, oldest first.
@@ -126,57 +119,57 @@ impl<L: Placement> Chain<L> {
         others: &[&'a Self],
         newest_slice: Option<u64>,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Planned<'a, L>>, Error> {
+    ) -> Result<Vec<Planned<'a>>, Error> {
         let live = self.windowing().map_or(1, |windowing| windowing.generations());
         let mut plans = try_with_capacity(live as usize)?;
-        let mut held = self.held_bytes(self.sub_filters());
+        let mut held = self.held_bytes(self.chain());
         for age in (0..live).rev() {
             let (renewed, ours) = self.aged(age, newest_slice).unwrap_or_default();
-            let theirs = others.iter().filter_map(|other| other.aged(age, newest_slice));
-            let (their_renewed, their_sub_filters) = (
-                try_collect(others.len(), theirs.clone().map(|one| one.0))?,
-                try_collect(others.len(), theirs.map(|one| one.1))?,
-            );
-            if ours.is_empty() && their_sub_filters.is_empty() {
+            let theirs = try_collect(others.len(), others.iter().filter_map(|other| other.aged(age, newest_slice)))?;
+            if ours.is_empty() && theirs.is_empty() {
                 continue;
             }
-            let num_items = plan_union(ours, &their_sub_filters)?;
-            let added = all_new_like(ours, &their_sub_filters, held, limit)?;
-            held = held.saturating_add(reported_bytes(&added));
-            plans.push(Planned { ours: ours.len(), renewed, their_renewed, their_sub_filters, num_items, added, age });
+            let num_items = plan_union(ours, &theirs)?;
+            let mut added = try_with_capacity(merged(ours, &theirs).skip(ours.len()).count())?;
+            for (first, _) in merged(ours, &theirs).skip(ours.len()) {
+                let next = SubFilter::from_spec(first.spec.clone(), held, limit)?;
+                held = held.saturating_add(next.reported_bytes());
+                added.push(next);
+            }
+            plans.push(Planned { age, ours: ours.len(), renewed, theirs, num_items, added });
         }
         Ok(plans)
     }
 
-    /// The number of renewed items, and the sub-filters, of the generation that has this age once `newest_slice` is the
-    /// newest slice.
-    fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<(u64, &[SubFilter<L>])> {
-        let (Some(own), Some(newest)) = (self.newest_slice(), newest_slice) else {
-            return Some((0, self.sub_filters()));
-        };
-        let slices_later = newest - own;
-        let (one, sub_filters) = self
-            .by_generation()
-            .find(|(one, _)| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age)))?;
+    /// The generation that has this age once `newest_slice` is the newest slice.
+    fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<Part<'_>> {
+        let slices_later = self.newest_slice().zip(newest_slice).map_or(0, |(own, newest)| newest - own);
+        let is_it = |one: &Generation| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age));
+        let (one, sub_filters) = self.by_generation().find(|(one, _)| is_it(one))?;
         Some((one.renewed, sub_filters))
     }
 }
 
-impl<L: Placement> Planned<'_, L> {
-    /// Adds the items of the merged generations to the sub-filters `ours`. Returns how many items of the union count as
-    /// renewed. Renewed items were added again later, so a younger generation has them too.
-    fn unite(&self, ours: &mut [SubFilter<L>]) -> u64 {
+impl Planned<'_> {
+    /// Adds the items of the merged generations to the sub-filters `ours`, of which there are as many as in the longest
+    /// generation. Returns how many items of the union count as renewed. Renewed items were added again later, so a
+    /// younger generation has them too.
+    fn unite(&self, ours: &mut [SubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
+        let of_ours = (self.renewed, num_items(ours), set_bits(ours));
+        for (index, (ours, &num_items)) in ours.iter_mut().zip(planned).enumerate() {
+            for theirs in self.theirs.iter().filter_map(|(_, sub_filters)| sub_filters.get(index)) {
+                ours.bitmap.union_with(&theirs.bitmap);
+            }
+            let set = ours.set_num_items(num_items);
+            debug_assert!(set.is_ok(), "at most one a bit is planned");
+        }
         // If one of the merged generations has all bits of the union, its number of renewed items is kept. Otherwise,
         // the fraction of renewed items in the union is their fraction in all merged generations together.
-        let theirs = self.their_renewed.iter().zip(&self.their_sub_filters);
-        let theirs = theirs.map(|(&renewed, list)| (renewed, num_items(list), set_bits(list)));
-        let of_ours = (self.renewed, num_items(ours), set_bits(ours));
-        unite(ours, &self.their_sub_filters, planned);
-        let all = once(of_ours).chain(theirs);
+        let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
-        for (one_renewed, one_items, one_bits) in all {
+        for (one_renewed, one_items, one_bits) in once(of_ours).chain(theirs) {
             if one_bits == bits {
                 whole = whole.max(Some(one_renewed));
             }
@@ -188,49 +181,49 @@ impl<L: Placement> Planned<'_, L> {
     }
 }
 
-fn set_bits<L: Placement>(sub_filters: &[SubFilter<L>]) -> u64 {
+fn set_bits(sub_filters: &[SubFilter]) -> u64 {
     sub_filters.iter().map(SubFilter::set_bits).sum()
 }
 
 /// For each sub-filter of the union, yields the sub-filters that are united into it: one of them, and an iterator over
 /// the others.
-fn merged<'a, S: Sync>(
-    ours: &'a [S],
-    others: &'a [&'a [S]],
-) -> impl Iterator<Item = (&'a S, impl Iterator<Item = &'a S> + Clone + Sync)> {
+fn merged<'a>(
+    ours: &'a [SubFilter],
+    theirs: &'a [Part<'a>],
+) -> impl Iterator<Item = (&'a SubFilter, impl Iterator<Item = &'a SubFilter> + Clone + Sync)> {
     (0..).map_while(move |index| {
-        let lists = once(ours).chain(others.iter().copied());
+        let lists = once(ours).chain(theirs.iter().map(|(_, sub_filters)| *sub_filters));
         let mut merged = lists.filter_map(move |list| list.get(index));
         Some((merged.next()?, merged))
     })
 }
 
-/// Returns the number of items of each sub-filter in the union of `ours` and `others`, which have equal parameters.
+/// Returns the number of items of each sub-filter in the union of `ours` and `theirs`, which have equal parameters.
 /// Returns `None` when the union would add neither a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
 /// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the
 /// false-positive rate of the union would exceed the rate asked for, now or once the union has grown.
-fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -> Result<Option<Vec<u64>>, Error> {
+fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>>, Error> {
     // A loaded filter may have sizes that do not follow from its parameters.
-    merged(ours, others)
-        .try_for_each(|(first, mut rest)| rest.try_for_each(|other| L::check_mergeable(&first.spec, &other.spec)))?;
-    let Some((oldest, _)) = merged(ours, others).next() else { return Ok(None) };
+    merged(ours, theirs)
+        .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
+    let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
     // Planning only reads, so it needs no copy of a bitmap.
-    let len = others.iter().fold(ours.len(), |len, other| len.max(other.len()));
+    let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters)| len.max(sub_filters.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-    let to_come = L::rate_to_come(&oldest.spec, len);
+    let to_come = oldest.spec.rate_to_come(len);
     let mut changed = len > ours.len();
-    for (index, (first, rest)) in merged(ours, others).enumerate() {
+    for (index, (first, rest)) in merged(ours, theirs).enumerate() {
         let set_bits = first.bitmap.count_union(rest.clone().map(|other| &other.bitmap));
         changed |= ours.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
         let all = || once(first).chain(rest.clone());
-        let whole = all().filter(|one| one.set_bits() == set_bits).map(SubFilter::num_items).max();
-        let most = all().map(SubFilter::num_items).fold(0, u64::max);
-        let sum = whole.unwrap_or_else(|| all().map(SubFilter::num_items).fold(0, u64::saturating_add));
-        let estimate = libm::round(L::estimate_items(&first.spec, set_bits)) as u64;
-        unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
-        let (rate, nominal) = (L::rate_with(&first.spec, set_bits), first.error_rate());
+        let whole = all().filter(|one| one.set_bits() == set_bits).map(|one| one.num_items).max();
+        let most = all().map(|one| one.num_items).fold(0, u64::max);
+        let sum = whole.unwrap_or_else(|| all().map(|one| one.num_items).fold(0, u64::saturating_add));
+        let estimate = libm::round(first.spec.estimate_items(set_bits)) as u64;
+        unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
+        let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
         // For a sub-filter within its capacity, at most its nominal rate is used, even if by chance it has more bits
         // set than expected. For the newest, at least its nominal rate is used, since it reaches that rate before the
@@ -251,32 +244,4 @@ fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -
         return Err(Error::RateExceeded { would_be, asked });
     }
     Ok(Some(unions))
-}
-
-/// Makes an empty sub-filter for each sub-filter that the longest of `others` has and `ours` lacks. `held` is the
-/// number of bytes that our filter takes already.
-fn all_new_like<L: Placement>(
-    ours: &[SubFilter<L>],
-    others: &[&[SubFilter<L>]],
-    held: u64,
-    limit: &impl SizeLimit,
-) -> Result<Vec<SubFilter<L>>, Error> {
-    let mut added = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
-    for (first, _) in merged(ours, others).skip(ours.len()) {
-        let held = held.saturating_add(reported_bytes(&added));
-        added.push(SubFilter::from_spec(first.spec.clone(), held, limit)?);
-    }
-    Ok(added)
-}
-
-/// Turns `ours` into the union with `others`, and sets the numbers of items to `num_items`. `ours` must be as long as
-/// the longest of `others`.
-fn unite<L: Placement>(ours: &mut [SubFilter<L>], others: &[&[SubFilter<L>]], num_items: &[u64]) {
-    for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
-        for theirs in others.iter().filter_map(|other| other.get(index)) {
-            ours.bitmap.union_with(&theirs.bitmap);
-        }
-        let set = ours.set_num_items(num_items);
-        debug_assert!(set.is_ok(), "at most one a bit is planned");
-    }
 }

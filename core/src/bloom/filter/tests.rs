@@ -1,12 +1,18 @@
 //! Tests of Bloom filters in either layout.
 
+mod classic;
+mod classic_sub_filters;
+mod lines;
 mod live;
+mod sub_filters;
 
 use super::super::bitmap::Line;
-use super::super::chain::MAX_SUB_FILTERS;
 use super::super::lines::sizing;
+use super::changes::MAX_SUB_FILTERS;
 use super::*;
-use crate::live::BLOCK;
+use crate::admission::{Admission, Terms};
+use crate::error::Parameter;
+use crate::live::{BLOCK, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
@@ -44,7 +50,7 @@ fn either_layout_behaves_alike() {
         assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.013 && filter.fill_ratio() > 0.2);
         assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
         for (index, info) in filter.sub_filters().enumerate() {
-            let bitmap = either!(&filter.chain, filter => filter.sub_filters()[index].as_bytes());
+            let bitmap = filter.chain()[index].as_bytes();
             assert_eq!(info.num_bytes, bitmap.len() as u64);
             let set_bits: u64 = bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum();
             assert_eq!(info.set_bits, set_bits);
@@ -152,18 +158,15 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
         assert_eq!(asked, 0.05);
         // The rate in the error is the rate of a filter with the bits of both chains.
         let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
-        let bits_of = |filter: &BloomFilter, index: usize| {
-            let bytes = either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes());
-            bytes.to_vec()
-        };
+        let bits_of = |filter: &BloomFilter, index: usize| filter.chain()[index].as_bytes().to_vec();
         let mut forced = ours.try_clone().unwrap();
         for index in 0..ours.sub_filters().len() {
             let [a, b] = [&ours, &reversed].map(|filter| bits_of(filter, index));
             let bits: Vec<u8> = a.iter().zip(&b).map(|(a, b)| a | b).collect();
-            either!(&mut forced.chain, chain => chain.sub_filters_mut()[index].bitmap.relocate(|mut lines| {
+            forced.chain_mut()[index].bitmap.relocate(|mut lines| {
                 bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bits.len()].copy_from_slice(&bits);
                 lines
-            }));
+            });
         }
         let errors = absent.filter(|item| forced.may_contain(item)).count() as f64 / 200_000.0;
         // The first sub-filter has 100 items, where one filter deviates from the mean by about an eighth.
@@ -187,8 +190,7 @@ fn the_rate_of_a_rejected_union_adds_up() {
         let Err(Error::RateExceeded { would_be, asked: 0.05 }) = union(&ours, &[&theirs]) else { panic!("{layout}") };
         let mut none = 1.0;
         for (index, info) in ours.sub_filters().enumerate() {
-            let [a, b] =
-                [&ours, &theirs].map(|filter| either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes()));
+            let [a, b] = [&ours, &theirs].map(|filter| filter.chain()[index].as_bytes());
             let set_bits: u64 = a.iter().zip(b).map(|(a, b)| u64::from((a | b).count_ones())).sum();
             let rate = match &info.geometry {
                 // The newest is full before the union grows.
@@ -398,10 +400,7 @@ fn room_is_what_is_left_before_a_filter_grows() {
         let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
         for item in 0..200u32 {
             for more in [1, 2, 7, 100] {
-                let has_room = match filter.as_ref() {
-                    EitherChain::Lines(chain) => chain.has_room_for(more),
-                    EitherChain::Classic(chain) => chain.has_room_for(more),
-                };
+                let has_room = filter.has_room_for(more);
                 let mut grown = filter.try_clone().unwrap();
                 grown
                     .add_all(

@@ -117,7 +117,7 @@ pub(in crate::bloom) mod avx512 {
 
     /// The places of an item's bits in a line, one in each lane, for comparisons with several lines.
     #[derive(Clone, Copy)]
-    pub(crate) struct Spread {
+    pub(in crate::bloom) struct Spread {
         /// The index of the word.
         word: __m512i,
         /// The bit in the word.
@@ -129,7 +129,7 @@ pub(in crate::bloom) mod avx512 {
     /// Spreads the first `probes` of the packed `places` over lanes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn spread(places: u64, probes: u32) -> Spread {
+    pub(in crate::bloom) fn spread(places: u64, probes: u32) -> Spread {
         // Each lane has its place in its low nine bits. Higher bits need not be cleared: the rotation here and the
         // permutation in `has_all` use only the low bits of a count or index.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
@@ -141,7 +141,7 @@ pub(in crate::bloom) mod avx512 {
     /// Whether the line has all bits at these places.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn has_all(line: &Line, spread: Spread) -> bool {
+    pub(in crate::bloom) fn has_all(line: &Line, spread: Spread) -> bool {
         let word = _mm512_permutexvar_epi64(spread.word, cast(line.0));
         _mm512_mask_testn_epi64_mask(spread.wanted, word, spread.bit) == 0
     }
@@ -149,14 +149,14 @@ pub(in crate::bloom) mod avx512 {
     /// The same as [`super::has`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
+    pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
         has_all(line, spread(places, probes))
     }
 
     /// The same as [`super::fill`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-    pub(crate) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
+    pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
         let (before, bits) = (cast(line.0), lay_out(places, probes));
         line.0 = cast(_mm512_or_si512(before, bits));
         let new = _mm512_andnot_si512(before, bits);

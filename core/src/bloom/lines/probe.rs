@@ -63,7 +63,7 @@ macro_rules! kernel {
 
 /// A mask of the bitmaps that may have an item, with one bit for each of the bitmaps that are looked up together, at
 /// most eight.
-pub(super) type Candidates = u8;
+pub(in crate::bloom) type Candidates = u8;
 
 /// Whether the bits of an item in its lines with the indices `which` are all set.
 #[inline(always)]
@@ -124,7 +124,7 @@ kernel! {
 kernel! {
     /// Looks up the hashes whose bits are set in the mask `pending`, and returns the mask of those for which
     /// [`contains`] is true. With `screened`, their first lines are known to have all bits.
-    pub(super) fn contains_chunk(
+    pub(in crate::bloom) fn contains_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128], pending: Marks, screened: bool
     ) -> Marks {
         let all = shape.0;
@@ -146,7 +146,7 @@ kernel! {
 
 kernel! {
     /// Returns the mask of the hashes whose first line has all bits, and prefetches their other lines.
-    pub(super) fn screen_chunk(
+    pub(in crate::bloom) fn screen_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128]
     ) -> Marks {
         let mut passed = 0;
@@ -164,7 +164,7 @@ kernel! {
     /// Looks up the hashes whose bits are set in the mask `pending` in several bitmaps of one shape. `candidates` has
     /// for each hash the mask of the bitmaps in which its first line is known to have all bits. Returns the mask of the
     /// hashes that are in any of their candidates.
-    pub(super) fn contains_rest_chunk(
+    pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
     ) -> Marks {
@@ -200,7 +200,7 @@ kernel! {
 
 /// Prefetches the item's lines with the indices `which`.
 #[inline(always)]
-pub(super) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
+pub(in crate::bloom) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {
         prefetch_index(lines, line_index(pick(hash, i), lines.len()));
     }

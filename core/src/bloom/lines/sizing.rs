@@ -134,7 +134,7 @@ impl RatedShape {
 /// items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
-pub(super) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
+pub(in crate::bloom) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }
@@ -225,7 +225,7 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
 /// the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007,
 /// section 3). In the paper the rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))`, which is
 /// used here, sums to 1 as well and falls far more slowly. A filter that does not scale has the whole rate.
-pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
+pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
     } else if index == 0 {
@@ -238,7 +238,7 @@ pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
 
 /// The sum of the error rates of sub-filter `index` of a chain and all later sub-filters. The shares `1/(i*(i+1))` from
 /// `i = index` on sum to `1/index`.
-pub(super) fn rate_from(params: &Params, index: u64) -> f64 {
+pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
         (_, 0) => params.error_rate,
         (0, _) => 0.0,

@@ -1,23 +1,25 @@
 //! Tests of chains in the cache-line layout, and of their bits against stored values.
 
-use super::super::sub_filter::{Expected, look_up_chunk, look_up_chunks};
-use super::spec::LineSubFilter;
-use super::*;
-use crate::error::{Limit, Parameter};
-use crate::hash::{CHUNK, Hash128, Marks, checksum, hash128};
-use crate::size_limit::{MaxBytes, Unlimited};
-use crate::window::{Mark, Merging};
+use crate::bloom::filter::BloomFilter;
+use crate::bloom::filter::changes::MAX_SUB_FILTERS;
+use crate::bloom::lines::sizing;
+use crate::bloom::params::{BitLayout, Params};
+use crate::bloom::sub_filter::SubFilter;
+use crate::error::{Error, Limit, Parameter};
+use crate::hash::checksum;
+use crate::heap::OnHeap;
+use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use proptest::prelude::*;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {
     Params { error_rate, capacity, expansion, seed }
 }
 
-fn filter(params: Params) -> LineFilter {
-    LineFilter::new(params, &Unlimited).unwrap()
+fn filter(params: Params) -> BloomFilter {
+    BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()
 }
 
-fn filled(params: Params, items: &[u16]) -> LineFilter {
+fn filled(params: Params, items: &[u16]) -> BloomFilter {
     let mut filter = filter(params);
     add_list(&mut filter, items, &Unlimited, &mut Vec::new()).unwrap();
     filter
@@ -25,8 +27,13 @@ fn filled(params: Params, items: &[u16]) -> LineFilter {
 
 /// Adds a list of items. Each further type of iterator, limit or closure would compile all list loops again, so the
 /// tests use one type of each.
-fn add_list(filter: &mut LineFilter, items: &[u16], limit: &dyn SizeLimit, added: &mut Vec<bool>) -> Result<(), Error> {
-    filter.add_all(bytes(items), &limit, &mut false, |new| added.push(new))
+fn add_list(
+    filter: &mut BloomFilter,
+    items: &[u16],
+    limit: &dyn SizeLimit,
+    added: &mut Vec<bool>,
+) -> Result<(), Error> {
+    filter.add_all(bytes(items), &limit, |new| added.push(new))
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
@@ -63,9 +70,9 @@ fn bits_are_pinned() {
             filter.add(item.to_string().as_bytes(), &Unlimited).unwrap();
         }
         let got: Vec<Sizes> = filter
-            .sub_filters()
+            .chain()
             .iter()
-            .map(|one| (one.capacity(), one.num_items(), one.set_bits(), checksum(one.as_bytes(), 0)))
+            .map(|one| (one.spec.capacity, one.num_items(), one.set_bits(), checksum(one.as_bytes(), 0)))
             .collect();
         assert_eq!(got, expected, "{params:?}");
     }
@@ -83,7 +90,7 @@ fn parameters_are_checked() {
         (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
         (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
     ] {
-        let rejected = LineFilter::new(bad, &Unlimited).err();
+        let rejected = BloomFilter::new(BitLayout::Lines, bad, &Unlimited).err();
         assert!(matches!(rejected, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
 }
@@ -96,17 +103,17 @@ fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     let rejected = add_list(&mut filter, &items, &Unlimited, &mut added);
     assert_eq!(rejected, Err(Error::Full { capacity: 50 }));
     assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
-    assert_eq!(filter.num_items(0), 50);
+    assert_eq!(filter.num_items(), 50);
     added.clear();
     assert_eq!(add_list(&mut filter, &items[..50], &Unlimited, &mut added), Ok(()));
     assert_eq!(added, [false; 50]);
-    assert_eq!(filter.add(&[0, 0], &Unlimited), Ok(Mark::Same));
+    assert_eq!(filter.add([0, 0], &Unlimited), Ok(false));
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
     // The filter has room for one item, which comes twice.
-    let mut smallest = super::tests::filter(params(0.9, 1, 0, 0));
+    let mut smallest = super::lines::filter(params(0.9, 1, 0, 0));
     added.clear();
     assert_eq!(add_list(&mut smallest, &[7, 7], &Unlimited, &mut added), Ok(()));
-    assert_eq!((&added[..], smallest.num_items(0)), (&[true, false][..], 1));
+    assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
 /// At high error rates, a filter takes many new items for known ones. It has room exactly until its set bits reach the
@@ -115,31 +122,31 @@ fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
         let mut one = filter(params(error_rate, capacity, 0, 0));
-        let full = sizing::full_bits(error_rate, &one.sub_filters()[0].geometry()).unwrap();
+        let full = sizing::full_bits(error_rate, &one.chain()[0].spec.geometry).unwrap();
         let rejected = (0u64..).find_map(|item| {
-            let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
+            let (room, set_bits) = (one.room(), one.chain()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
             // The number of items that certainly fit: each may find all of its bits free.
-            let bits_per_item = one.sub_filters()[0].geometry().probes_per_line.into();
+            let bits_per_item = one.chain()[0].spec.geometry.probes_per_line.into();
             let least = full.saturating_sub(set_bits).div_ceil(bits_per_item);
-            assert_eq!(room, least.min(capacity - one.num_items(0)));
-            one.add(&item.to_le_bytes(), &Unlimited).err()
+            assert_eq!(room, least.min(capacity - one.num_items()));
+            one.add(item.to_le_bytes(), &Unlimited).err()
         });
         assert_eq!(rejected, Some(Error::Full { capacity }));
-        let counted = one.num_items(0) as f64 / capacity as f64;
+        let counted = one.num_items() as f64 / capacity as f64;
         assert!(counted < 1.0 && counted > 1.0 - 0.6 * error_rate, "{error_rate}: {counted}");
-        assert!((one.false_positive_rate(0) / error_rate - 1.0).abs() < 0.01, "{error_rate}");
+        assert!((one.false_positive_rate() / error_rate - 1.0).abs() < 0.01, "{error_rate}");
         // A list stops at the same item as single calls.
         let (mut listed, mut added) = (filter(params(error_rate, capacity, 0, 0)), 0u64);
         let items: Vec<[u8; 8]> = (0..2 * capacity).map(u64::to_le_bytes).collect();
-        let outcome = listed.add_all(items.iter().map(|item| &item[..]), &Unlimited, &mut false, |_| added += 1);
+        let outcome = listed.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| added += 1);
         assert_eq!(outcome, Err(Error::Full { capacity }));
         assert!(listed == one && added < 2 * capacity);
         // A chain grows at the same item.
         let mut chain = filter(params(error_rate / 0.9, capacity, 2, 0));
-        chain.add_all(items.iter().map(|item| &item[..]), &Unlimited, &mut false, |_| ()).unwrap();
+        chain.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).unwrap();
         assert!(chain.sub_filters().len() > 1);
-        assert!(chain.sub_filters()[0].num_items() == one.num_items(0), "{error_rate}");
+        assert!(chain.chain()[0].num_items() == one.num_items(), "{error_rate}");
     }
 }
 
@@ -150,11 +157,11 @@ fn growth_that_is_rejected_changes_nothing() {
     let items: Vec<u16> = (0..300).collect();
     let mut added = Vec::new();
     assert!(matches!(add_list(&mut filter, &items, &limit, &mut added), Err(Error::TooLarge { .. })));
-    assert_eq!((filter.num_items(0), filter.sub_filters().len()), (100, 1));
+    assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
     let before = filter.try_clone().unwrap();
     assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
     assert!(filter == before);
-    assert_eq!(filter.add(b"another", &Unlimited), Ok(Mark::New));
+    assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
 }
 
@@ -163,9 +170,9 @@ fn growth_that_is_rejected_changes_nothing() {
 fn a_filter_may_be_as_large_as_its_limit() {
     for params in [params(0.01, 20, 2, 0), params(0.001, 100_000, 0, 7)] {
         let size = filter(params).size_bytes();
-        assert!(LineFilter::new(params, &MaxBytes(size)).is_ok());
+        assert!(BloomFilter::new(BitLayout::Lines, params, &MaxBytes(size)).is_ok());
         let rejected = Error::TooLarge { needed_bytes: size, limit_bytes: size - 1, limit: Limit::Value };
-        assert_eq!(LineFilter::new(params, &MaxBytes(size - 1)).err(), Some(rejected));
+        assert_eq!(BloomFilter::new(BitLayout::Lines, params, &MaxBytes(size - 1)).err(), Some(rejected));
     }
 }
 
@@ -177,16 +184,16 @@ fn growth_asks_for_all_that_it_takes() {
     for len in 1..4 {
         let mut items = 0u64..;
         while filter.room() > 0 {
-            filter.add(&items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
+            filter.add(items.next().unwrap().to_le_bytes(), &Unlimited).unwrap();
         }
-        let lists = size_of::<LineSubFilter>() * if len == 1 { 2 } else { 1 };
+        let lists = size_of::<SubFilter>() * if len == 1 { 2 } else { 1 };
         let bitmap = sizing::sub_filter_geometry(filter.params(), len).unwrap().num_bytes();
         let needed = filter.size_bytes() + lists as u64 + bitmap;
         let rejected = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
         let another = [u8::MAX, len as u8];
-        assert_eq!(filter.add(&another, &MaxBytes(needed - 1)), Err(rejected));
+        assert_eq!(filter.add(another, &MaxBytes(needed - 1)), Err(rejected));
         assert_eq!(filter.sub_filters().len() as u64, len);
-        assert_eq!(filter.add(&another, &MaxBytes(needed)), Ok(Mark::New));
+        assert_eq!(filter.add(another, &MaxBytes(needed)), Ok(true));
         assert_eq!((filter.sub_filters().len() as u64, filter.size_bytes()), (len + 1, needed));
     }
 }
@@ -203,9 +210,9 @@ fn growth_ends_in_an_error_where_numbers_end() {
     assert!(matches!(sixth, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })), "{sixth:?}");
     // A tenth of the smallest rate rounds to 0.
     let mut tiny = filter(params(f64::from_bits(1), 1, 2, 0));
-    assert_eq!(tiny.add(b"a", &Unlimited), Ok(Mark::New));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
     assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
-    assert_eq!(tiny.add(b"a", &Unlimited), Ok(Mark::Same));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(false));
 }
 
 #[test]
@@ -216,11 +223,11 @@ fn chains_end_at_a_number_of_sub_filters() {
     let rejected = add_list(&mut chain, &items, &Unlimited, &mut added);
     let expected = "at most 1024, as a larger capacity or expansion needs";
     assert_eq!(rejected, Err(Error::out_of_range(Parameter::SubFilters, expected, 1025)));
-    assert_eq!(chain.sub_filters().len(), super::super::chain::MAX_SUB_FILTERS);
-    assert_eq!(chain.add(b"another", &Unlimited), rejected.map(|()| Mark::New));
-    assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item, 0)));
+    assert_eq!(chain.sub_filters().len(), MAX_SUB_FILTERS);
+    assert_eq!(chain.add(b"another", &Unlimited), rejected.map(|()| true));
+    assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
     // Items that it has are still accepted.
-    assert!(matches!(chain.add(&0u16.to_ne_bytes(), &Unlimited), Ok(Mark::Same)));
+    assert!(matches!(chain.add(0u16.to_ne_bytes(), &Unlimited), Ok(false)));
 }
 
 #[test]
@@ -235,17 +242,17 @@ fn sizes_and_rates_add_up() {
     let mut blocks = Vec::new();
     grown.heap_layouts(&mut |layout| blocks.push(layout));
     let list = blocks.remove(0).size();
-    assert_eq!(list, size_of_val(grown.sub_filters()));
+    assert_eq!(list, size_of_val(grown.chain()));
     // Shared parameters count here if the pool has no room for them because of other tests.
     blocks.retain(|layout| layout.align() == 64);
     assert_eq!(blocks.len(), grown.sub_filters().len());
     let bitmaps: usize = blocks.iter().map(|layout| layout.size()).sum();
-    assert_eq!(size_of::<LineFilter>() + list + bitmaps, grown.size_bytes() as usize);
+    assert_eq!(size_of::<BloomFilter>() + list + bitmaps, grown.size_bytes() as usize);
     let one = filter(params(0.01, 1000, 2, 0));
-    assert_eq!(one.size_bytes(), size_of::<LineFilter>() as u64 + 64 * one.sub_filters()[0].geometry().num_lines);
-    assert!(grown.false_positive_rate(0) > 0.0 && grown.false_positive_rate(0) < 0.01);
-    assert!(grown.fill_ratio(0) > 0.0 && grown.fill_ratio(0) < 0.5);
-    assert_eq!(filter(*grown.params()).false_positive_rate(0), 0.0);
+    assert_eq!(one.size_bytes(), size_of::<BloomFilter>() as u64 + 64 * one.chain()[0].spec.geometry.num_lines);
+    assert!(grown.false_positive_rate() > 0.0 && grown.false_positive_rate() < 0.01);
+    assert!(grown.fill_ratio() > 0.0 && grown.fill_ratio() < 0.5);
+    assert_eq!(filter(*grown.params()).false_positive_rate(), 0.0);
 }
 
 #[test]
@@ -260,7 +267,7 @@ fn merge_names_what_differs() {
         (filter(Params { seed: 1, ..base }), Parameter::Seed),
     ] {
         let good = filled(base, &[4, 5]);
-        let rejected = ours.merge(&[&good, &theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed);
+        let rejected = ours.merge(&[&good, &theirs], &Unlimited);
         assert!(
             matches!(rejected, Err(Error::Incompatible { parameter, .. }) if parameter == name),
             "{name:?}: {rejected:?}"
@@ -276,124 +283,21 @@ fn merge_does_not_pass_the_rate() {
         [0..500u16, 500..1000, 1000..1500].map(|range| filled(base, &range.collect::<Vec<_>>())).into_iter().collect();
     let mut ours = parts[0].try_clone().unwrap();
     // Two halves fill it exactly. The noise of the estimate must not reject them.
-    assert_eq!(ours.merge(&[&parts[1]], Merging::default(), &Unlimited).map(|(changed, _)| changed), Ok(true));
-    assert!((950..=1000).contains(&ours.num_items(0)), "{}", ours.num_items(0));
+    assert_eq!(ours.merge(&[&parts[1]], &Unlimited), Ok(true));
+    assert!((950..=1000).contains(&ours.num_items()), "{}", ours.num_items());
     let before = ours.try_clone().unwrap();
-    let rejected = ours.merge(&[&parts[2]], Merging::default(), &Unlimited).map(|(changed, _)| changed);
+    let rejected = ours.merge(&[&parts[2]], &Unlimited);
     assert!(matches!(rejected, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
     assert!(ours == before);
     // Items that it has already are no reason to reject.
-    assert_eq!(
-        ours.merge(&[&parts[0], &parts[1], &before], Merging::default(), &Unlimited).map(|(changed, _)| changed),
-        Ok(false)
-    );
-    assert_eq!(ours.merge(&[], Merging::default(), &Unlimited).map(|(changed, _)| changed), Ok(false));
+    assert_eq!(ours.merge(&[&parts[0], &parts[1], &before], &Unlimited), Ok(false));
+    assert_eq!(ours.merge(&[], &Unlimited), Ok(false));
     assert!(ours == before);
 }
 
 fn any_params() -> impl Strategy<Value = Params> {
     (0.05f64..9.0, 1u64..80, 0u32..4, any::<u64>())
         .prop_map(|(exponent, capacity, expansion, seed)| params(libm::pow(10.0, -exponent), capacity, expansion, seed))
-}
-
-fn hashes_of(from: u32, len: u32) -> Vec<Hash128> {
-    (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()
-}
-
-/// Full sub-filters of many shapes and sizes. Each takes some absent items for present ones.
-fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
-    let sub_filter = |index: u32| {
-        let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
-        let mut filter = LineSubFilter::new(error_rate, 40 * u64::from(index + 1), 0, &Unlimited).unwrap();
-        for hash in hashes_of(index * 10_000, 40 * (index + 1)) {
-            filter.insert(hash);
-        }
-        filter
-    };
-    (0..len).map(sub_filter).collect()
-}
-
-/// Sub-filters of one size, like the generations of a windowed filter, give the answers of single look-ups.
-#[test]
-fn even_sub_filters_answer_one_by_one() {
-    for error_rate in [0.3, 0.05, 1e-3, 1e-6] {
-        for len in [1, 2, 3, 5, 8, 9, 12, 13, 17, 21] {
-            let mut sub_filters = Vec::new();
-            for index in 0..len {
-                let mut one = LineSubFilter::new(error_rate, 400, 0, &Unlimited).unwrap();
-                for hash in hashes_of(index * 10_000, 400) {
-                    one.insert(hash);
-                }
-                sub_filters.push(one);
-            }
-            let (mut errors, mut absent) = (0, 0);
-            for from in (0..len * 10_000).step_by(1250) {
-                for (size, expected) in [(CHUNK as u32, Expected::Absent), (7, Expected::Present)] {
-                    let hashes = hashes_of(from, size);
-                    let found = look_up_chunk(&sub_filters, &hashes, expected);
-                    let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
-                    assert!((0..hashes.len()).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)));
-                    absent += if from % 10_000 == 0 { 0 } else { size };
-                    errors += if from % 10_000 == 0 { 0 } else { found.count_ones() };
-                }
-            }
-            assert!(errors < absent && (error_rate < 0.01 || errors > 0), "{error_rate} {len}");
-        }
-    }
-}
-
-/// Sub-filters that are prefetched, of one size and of several, answer as each of them does.
-#[test]
-fn far_sub_filters_answer_one_by_one() {
-    for growth in [0, 10_000] {
-        let mut sub_filters = Vec::new();
-        for index in 0..12 {
-            let mut one = LineSubFilter::new(0.05, 100_000 + growth * u64::from(index), 0, &Unlimited).unwrap();
-            hashes_of(index * 10_000, 6000).into_iter().for_each(|hash| _ = one.insert(hash));
-            sub_filters.push(one);
-        }
-        for len in [2, 7, 8, 9, 12] {
-            let sub_filters = &sub_filters[..len];
-            let list: Vec<Hash128> = hashes_of(3000, 130_000).into_iter().step_by(5).collect();
-            let mut found = Vec::new();
-            look_up_chunks(sub_filters, list.iter().copied(), |_, is_found| found.push(is_found));
-            assert!(found.into_iter().eq(list.iter().map(|hash| screen::look_up(sub_filters, *hash))));
-            let total: usize = sub_filters.iter().map(|one| one.lines().len()).sum();
-            assert_eq!(screen::is_far(sub_filters), total >= 10_240);
-            for from in (0..130_000).step_by(3001) {
-                let hashes = hashes_of(from, CHUNK as u32);
-                let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
-                for expected in [Expected::Absent, Expected::Present] {
-                    screen::prefetch(sub_filters, &hashes, Marks::MAX, expected);
-                    let found = look_up_chunk(sub_filters, &hashes, expected);
-                    assert!((0..CHUNK).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)), "{len} {from}");
-                }
-            }
-        }
-        assert!(screen::is_far(&sub_filters));
-    }
-}
-
-#[test]
-fn screened_chains_answer_as_their_sub_filters() {
-    for len in 1..=21 {
-        let sub_filters = full_sub_filters(len);
-        let mut errors = 0;
-        for from in (0..len * 10_000).step_by(2500) {
-            for size in [CHUNK as u32, 7, 1] {
-                let hashes = hashes_of(from, size);
-                let found = look_up_chunk(&sub_filters, &hashes, Expected::Absent);
-                assert_eq!(look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
-                for (i, &hash) in hashes.iter().enumerate() {
-                    let expected = sub_filters.iter().any(|one| one.may_contain(hash));
-                    assert_eq!(screen::look_up(&sub_filters, hash), expected);
-                    assert_eq!(found >> i & 1 == 1, expected);
-                    errors += u32::from(expected && from % 10_000 != 0);
-                }
-            }
-        }
-        assert!(errors > 0, "the sub-filters are too empty to test the screen");
-    }
 }
 
 proptest! {
@@ -404,24 +308,24 @@ proptest! {
     ) {
         let mut filter = filter(params);
         for (i, item) in bytes(&items).enumerate() {
-            let seen = filter.may_contain(item, 0);
+            let seen = filter.may_contain(item);
             match filter.add(item, &Unlimited) {
-                Ok(mark) => prop_assert_eq!(mark == Mark::New, !seen),
+                Ok(mark) => prop_assert_eq!(mark, !seen),
                 Err(error) => {
                     prop_assert_eq!(error, Error::Full { capacity: params.capacity });
-                    let only = &filter.sub_filters()[0];
-                    let full_bits = sizing::full_bits(params.error_rate, &only.geometry());
+                    let only = &filter.chain()[0];
+                    let full_bits = sizing::full_bits(params.error_rate, &only.spec.geometry);
                     let has_full_bits = full_bits.is_some_and(|full| only.set_bits() >= full);
-                    prop_assert!(!seen && (filter.num_items(0) == params.capacity || has_full_bits));
+                    prop_assert!(!seen && (filter.num_items() == params.capacity || has_full_bits));
                     continue;
                 }
             }
-            let num_items = filter.num_items(0);
-            prop_assert_eq!(filter.add(item, &Unlimited), Ok(Mark::Same));
-            prop_assert_eq!(filter.num_items(0), num_items);
+            let num_items = filter.num_items();
+            prop_assert_eq!(filter.add(item, &Unlimited), Ok(false));
+            prop_assert_eq!(filter.num_items(), num_items);
             let asks_all = i % 32 == 0 || i + 1 == items.len();
             let mut added = bytes(&items[..=i]);
-            prop_assert!(params.expansion == 0 || !asks_all || added.all(|item| filter.may_contain(item, 0)));
+            prop_assert!(params.expansion == 0 || !asks_all || added.all(|item| filter.may_contain(item)));
         }
     }
 
@@ -436,7 +340,7 @@ proptest! {
             let mut outcome = Ok(());
             for item in bytes(&items) {
                 match single.add(item, &Unlimited) {
-                    Ok(mark) => expected.push(mark == Mark::New),
+                    Ok(mark) => expected.push(mark),
                     Err(error) => {
                         outcome = Err(error);
                         break;
@@ -448,8 +352,8 @@ proptest! {
             prop_assert_eq!(added, expected);
             prop_assert!(single == batch);
             let mut found = vec![true];
-            batch.may_contain_all(bytes(&items), 0, |is_there| found.push(is_there));
-            let again = bytes(&items).map(|item| single.may_contain(item, 0));
+            batch.may_contain_all(bytes(&items), |is_there| found.push(is_there));
+            let again = bytes(&items).map(|item| single.may_contain(item));
             let expected: Vec<bool> = std::iter::once(true).chain(again).collect();
             prop_assert_eq!(found, expected);
         }
@@ -462,21 +366,21 @@ proptest! {
     ) {
         let params = params(0.001, 600, expansion, seed);
         let [a_, b_, c_] = [&a, &b, &c].map(|items| filled(params, items));
-        let merged = |first: &LineFilter, others: &[&LineFilter]| {
+        let merged = |first: &BloomFilter, others: &[&BloomFilter]| {
             let mut merged = first.try_clone().unwrap();
-            merged.merge(others, Merging::default(), &Unlimited).map(|(changed, _)| changed).unwrap();
+            merged.merge(others, &Unlimited).unwrap();
             merged
         };
-        let bitmap = |filter: &LineFilter| filter.sub_filters()[0].as_bytes().to_vec();
-        prop_assert!(merged(&a_, &[&b_]) == merged(&b_, &[&a_]) || a_.num_items(0) != b_.num_items(0));
+        let bitmap = |filter: &BloomFilter| filter.chain()[0].as_bytes().to_vec();
+        prop_assert!(merged(&a_, &[&b_]) == merged(&b_, &[&a_]) || a_.num_items() != b_.num_items());
         prop_assert_eq!(bitmap(&merged(&a_, &[&b_])), bitmap(&merged(&b_, &[&a_])));
         prop_assert_eq!(bitmap(&merged(&merged(&a_, &[&b_]), &[&c_])), bitmap(&merged(&a_, &[&merged(&b_, &[&c_])])));
         let at_once = merged(&a_, &[&b_, &c_]);
         let union = filled(params, &[a, b, c].concat());
         prop_assert_eq!(bitmap(&at_once), bitmap(&union));
-        prop_assert_eq!(at_once.sub_filters()[0].set_bits(), union.sub_filters()[0].set_bits());
+        prop_assert_eq!(at_once.chain()[0].set_bits(), union.chain()[0].set_bits());
         // At this load the estimate is within a few items of the count.
-        prop_assert!(at_once.num_items(0).abs_diff(union.num_items(0)) <= 20);
+        prop_assert!(at_once.num_items().abs_diff(union.num_items()) <= 20);
         prop_assert!(merged(&at_once, &[&b_]) == at_once);
     }
 }

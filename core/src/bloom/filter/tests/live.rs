@@ -2,15 +2,10 @@ mod windows;
 
 use crate::admission::Admission::{self, Admitted, Known, Rejected};
 use crate::admission::Terms;
-use crate::bloom::chain::Chain;
-use crate::bloom::classic::ClassicFilter;
 use crate::bloom::filter::BloomFilter;
-use crate::bloom::lines::LineFilter;
 use crate::bloom::params::{BitLayout, Params};
-use crate::bloom::sub_filter::Placement;
 use crate::error::{Error, Limit};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use crate::window::Mark;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -21,37 +16,37 @@ fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
     Params { error_rate, capacity, expansion, seed: 0 }
 }
 
-fn lines(error_rate: f64, capacity: u64, expansion: u32) -> LineFilter {
-    LineFilter::new(params(error_rate, capacity, expansion), &Unlimited).unwrap()
+fn lines(error_rate: f64, capacity: u64, expansion: u32) -> BloomFilter {
+    BloomFilter::new(BitLayout::Lines, params(error_rate, capacity, expansion), &Unlimited).unwrap()
 }
 
-fn classic(error_rate: f64, capacity: u64, expansion: u32) -> ClassicFilter {
-    ClassicFilter::new(params(error_rate, capacity, expansion), &Unlimited).unwrap()
+fn classic(error_rate: f64, capacity: u64, expansion: u32) -> BloomFilter {
+    BloomFilter::new(BitLayout::Classic, params(error_rate, capacity, expansion), &Unlimited).unwrap()
 }
 
 fn names(numbers: impl IntoIterator<Item = u32>) -> Vec<[u8; 4]> {
     numbers.into_iter().map(u32::to_le_bytes).collect()
 }
 
-fn admit<L: Placement>(filter: &mut Chain<L>, items: &[[u8; 4]], terms: Terms) -> Result<Vec<Admission>, Error> {
-    filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
+fn admit(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) -> Result<Vec<Admission>, Error> {
+    filter.admit(items.iter(), terms, &Unlimited)
 }
 
 /// The expected outcome of an admission, computed on a copy: each item is looked up and then added, one after another.
-fn expected<L: Placement>(filter: &Chain<L>, items: &[[u8; 4]], terms: Terms) -> (Chain<L>, Vec<Admission>) {
+fn expected(filter: &BloomFilter, items: &[[u8; 4]], terms: Terms) -> (BloomFilter, Vec<Admission>) {
     let mut after = filter.try_clone().unwrap();
     let mut reported: Vec<Admission> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let first = items.iter().position(|other| other == item).unwrap();
-        reported.push(if after.may_contain(item, 0) {
+        reported.push(if after.may_contain(item) {
             Known
         } else if first < at {
             reported[first]
-        } else if after.num_items(0) >= terms.limit {
+        } else if after.num_items() >= terms.limit {
             Rejected
         } else {
             match after.add(item, &Unlimited) {
-                Ok(Mark::New) => Admitted,
+                Ok(true) => Admitted,
                 Ok(_) => panic!("it was absent"),
                 Err(Error::Full { .. }) => Rejected,
                 Err(other) => panic!("{other}"),
@@ -63,16 +58,16 @@ fn expected<L: Placement>(filter: &Chain<L>, items: &[[u8; 4]], terms: Terms) ->
 
 /// Runs a call and its dry run, and compares both with [`expected`]. A dry run adds nothing. So its answers may differ
 /// for items that earlier items of the same call make known.
-fn check<L: Placement>(filter: &mut Chain<L>, items: &[[u8; 4]], terms: Terms) {
+fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
-    let present: Vec<bool> = items.iter().map(|item| before.may_contain(item, 0)).collect();
+    let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
     let (after, mut reported) = expected(&before, items, terms);
     let dry = admit(filter, items, Terms { dry_run: true, ..terms }).unwrap();
     assert!(*filter == before, "a dry run changes nothing");
     let found = admit(filter, items, terms).unwrap();
     let is_new = |at: &usize| !present[*at] && items.iter().position(|other| *other == items[*at]) == Some(*at);
     let new = (0..items.len()).filter(is_new).count() as u64;
-    let over = new > terms.limit.saturating_sub(before.num_items(0));
+    let over = new > terms.limit.saturating_sub(before.num_items());
     if terms.all && (over || reported.contains(&Rejected)) {
         assert!(*filter == before, "all or nothing");
         reported = present.iter().map(|&known| if known { Known } else { Rejected }).collect();
@@ -88,8 +83,8 @@ fn check<L: Placement>(filter: &mut Chain<L>, items: &[[u8; 4]], terms: Terms) {
     let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
     assert!(differ == 0 || known_by_others > 0, "{dry:?} and {reported:?}");
     let admitted = found.iter().filter(|one| **one == Admitted).count() as u64;
-    assert_eq!(filter.num_items(0), before.num_items(0) + admitted);
-    assert!(filter.num_items(0) <= terms.limit.max(before.num_items(0)));
+    assert_eq!(filter.num_items(), before.num_items() + admitted);
+    assert!(filter.num_items() <= terms.limit.max(before.num_items()));
 }
 
 #[test]
@@ -105,7 +100,7 @@ fn a_limit_lets_in_as_many_as_there_is_place_for() {
             true => assert_eq!(found, [Known, Rejected, Rejected, Rejected, Rejected]),
             false => assert_eq!(found, [Known, Admitted, Rejected, Known, Rejected]),
         }
-        assert_eq!(filter.num_items(0), if all { 2 } else { 3 });
+        assert_eq!(filter.num_items(), if all { 2 } else { 3 });
         // The limit is a parameter of the call, and may change from call to call.
         assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Rejected]));
         assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
@@ -118,15 +113,15 @@ fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
         let found = admit(&mut filter, &names([1, 2, 3, 4, 1]), Terms { all, ..SOME }).unwrap();
         match all {
             true => {
-                assert_eq!((found, filter.num_items(0)), (vec![Rejected, Rejected, Rejected, Rejected, Rejected], 0))
+                assert_eq!((found, filter.num_items()), (vec![Rejected, Rejected, Rejected, Rejected, Rejected], 0))
             }
-            false => assert_eq!((found, filter.num_items(0)), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
+            false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
         }
     }
     // The room is a lower bound: by its bits, a filter of a high rate takes more items.
     let mut filter = lines(0.4, 1000, 0);
     let mut next = 0;
-    while !filter.sub_filters()[0].is_full() {
+    while !filter.chain()[0].is_full() {
         let room = filter.room() as u32;
         check(&mut filter, &names(next..next + room + 1), Terms { all: true, ..SOME });
         next += room + 1;
@@ -146,14 +141,14 @@ fn what_cannot_grow_fails_and_changes_nothing() {
     for all in [false, true] {
         for dry_run in [false, true] {
             let terms = Terms { all, dry_run, ..SOME };
-            let error = filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap_err();
+            let error = filter.admit(items.iter(), terms, &tight).unwrap_err();
             assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");
             assert!(filter == before);
         }
     }
     // The items that the limit of the call admits have room.
     let terms = Terms { limit: 1000, ..SOME };
-    let found = filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap();
+    let found = filter.admit(items.iter(), terms, &tight).unwrap();
     assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
     assert!(found.contains(&Rejected) && filter.sub_filters().len() == 1);
 }
@@ -190,9 +185,9 @@ proptest! {
 
 /// Adds nearly all items that fit, then asks for more than fit. The filter undoes a short list by restoring words, and
 /// a long list by restoring a copy.
-fn assert_what_does_not_fit_is_taken_back<L: Placement>(mut filter: Chain<L>) {
+fn assert_what_does_not_fit_is_taken_back(mut filter: BloomFilter) {
     let items = names(0..6000);
-    filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, &mut false, |_| ()).unwrap();
+    filter.add_all(&items[..4995], &Unlimited, |_| ()).unwrap();
     let before = filter.try_clone().unwrap();
     for new in [&items[5000..5010], &items[5000..]] {
         for terms in [Terms { all: true, ..SOME }, Terms { dry_run: true, ..SOME }] {
@@ -236,8 +231,7 @@ fn what_has_room_asks_for_no_memory() {
         let mut filter = lines(0.0001, 100, 2);
         let (items, limit) = (names(0..100), Growths::of(0));
         assert_eq!(filter.room(), 100);
-        let reported =
-            filter.admit_now(items.iter().map(|item| item.as_slice()), Terms { dry_run, ..SOME }, &limit).unwrap();
+        let reported = filter.admit(items.iter(), Terms { dry_run, ..SOME }, &limit).unwrap();
         assert!(reported == vec![Admitted; 100] && !limit.rejected.get());
     }
 }
@@ -249,24 +243,24 @@ fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     let mut after = lines(0.4, 1000, 1);
     let mut items = Vec::new();
     let mut len_with_two = 0;
-    while after.sub_filters().len() < 3 || !after.sub_filters()[2].is_full() {
+    while after.sub_filters().len() < 3 || !after.chain()[2].is_full() {
         items.extend(names([items.len() as u32]));
-        after.add(&items[items.len() - 1], &Unlimited).unwrap();
+        after.add(items[items.len() - 1], &Unlimited).unwrap();
         len_with_two += usize::from(after.sub_filters().len() <= 2);
     }
     let (begun, rest) = items.split_at(len_with_two / 4 * 3);
     for (begun, new) in [(&[][..], &items[..]), (begun, rest)] {
         let mut filter = lines(0.4, 1000, 1);
-        filter.add_all(begun.iter().map(|item| item.as_slice()), &Unlimited, &mut false, |_| ()).unwrap();
+        filter.add_all(begun, &Unlimited, |_| ()).unwrap();
         let (before, more) = (filter.try_clone().unwrap(), 3 - filter.sub_filters().len() as u32);
         for terms in [Terms { dry_run: true, ..SOME }, Terms { all: true, dry_run: true, ..SOME }] {
             let limit = Growths::of(more);
-            let reported = filter.admit_now(new.iter().map(|item| item.as_slice()), terms, &limit).unwrap();
+            let reported = filter.admit(new.iter(), terms, &limit).unwrap();
             assert!(limit.rejected.get() && reported.contains(&Admitted) && !reported.contains(&Rejected));
             assert!(filter == before, "{} sub-filters", filter.sub_filters().len());
         }
         let limit = Growths::of(more);
-        let reported = filter.admit_now(new.iter().map(|item| item.as_slice()), SOME, &limit).unwrap();
+        let reported = filter.admit(new.iter(), SOME, &limit).unwrap();
         assert!(limit.rejected.get() && !reported.contains(&Rejected));
         assert!(filter == after);
     }

@@ -3,10 +3,9 @@
 mod limits;
 
 use crate::admission::{Admission, Terms};
-use crate::bloom::chain::{Generation, Generations};
-use crate::bloom::lines::LineFilter;
-use crate::bloom::lines::spec::LineSubFilter;
+use crate::bloom::filter::generations::{Generation, Generations};
 use crate::bloom::params::{Params, Windowing};
+use crate::bloom::sub_filter::SubFilter;
 use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Error, Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
@@ -295,7 +294,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert_eq!(filter.sub_filters().len(), 6);
     // The copy holds the same derived parameters, so they are shared even if other tests have filled the pool.
     let copy = filter.try_clone().unwrap();
-    let (mut bitmaps, mut bytes) = (0, size_of::<crate::bloom::lines::LineFilter>() as u64);
+    let (mut bitmaps, mut bytes) = (0, size_of::<BloomFilter>() as u64);
     filter.heap_layouts(&mut |layout| {
         bitmaps += usize::from(layout.align() == 64);
         bytes += layout.size() as u64;

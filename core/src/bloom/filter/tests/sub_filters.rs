@@ -1,14 +1,14 @@
 //! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
-use super::super::super::sub_filter::{look_up_chunk, look_up_chunks};
-use super::super::sizing::Geometry;
-use super::*;
-use crate::error::Parameter;
+use crate::bloom::lines::sizing::{self, Geometry};
+use crate::bloom::look_up::{Expected, is_far, look_up_chunk, look_up_chunks};
+use crate::bloom::sub_filter::SubFilter;
+use crate::error::{Error, Parameter};
 use crate::hash::{CHUNK, Hash128, first_marks, hash128};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
-fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<bool>) {
+fn insert_list(filter: &mut SubFilter, hashes: &[Hash128], added: &mut Vec<bool>) {
     for chunk in hashes.chunks(CHUNK) {
         let new = filter.insert_chunk(chunk, first_marks(chunk.len()));
         added.extend((0..chunk.len()).map(|i| new >> i & 1 == 1));
@@ -16,24 +16,24 @@ fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<b
 }
 
 /// Looks up the chunks by turns as if most items were absent, and as if most were present.
-fn look_up_list(filter: &LineSubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
+fn look_up_list(filter: &SubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
     for (chunk, expected) in hashes.chunks(CHUNK).zip([Expected::Absent, Expected::Present].into_iter().cycle()) {
         let marks = look_up_chunk(std::slice::from_ref(filter), chunk, expected);
         found.extend((0..chunk.len()).map(|i| marks >> i & 1 == 1));
     }
 }
 
-fn filter(error_rate: f64, capacity: u64) -> LineSubFilter {
-    LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap()
+fn filter(error_rate: f64, capacity: u64) -> SubFilter {
+    SubFilter::new(error_rate, capacity, &Unlimited).unwrap()
 }
 
 /// Positions of the set bits: bit `n` of the bitmap is bit `n % 8` of byte `n / 8`.
-fn positions(filter: &LineSubFilter) -> Vec<u64> {
+fn positions(filter: &SubFilter) -> Vec<u64> {
     let bytes = (0u64..).zip(filter.as_bytes()).filter(|(_, byte)| **byte != 0);
     bytes.flat_map(|(at, byte)| (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| at * 8 + bit)).collect()
 }
 
-fn counted(filter: &LineSubFilter) -> u64 {
+fn counted(filter: &SubFilter) -> u64 {
     filter.as_bytes().iter().map(|byte| u64::from(byte.count_ones())).sum()
 }
 
@@ -76,7 +76,7 @@ fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
     for exponent in 1..=280 {
         let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
         let mut filter = filter(error_rate, 100);
-        let Geometry { lines_per_item, probes_per_line, num_lines } = filter.geometry();
+        let Geometry { lines_per_item, probes_per_line, num_lines } = filter.spec.geometry;
         let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
         for i in 0..u64::from(lines_per_item) {
             // The third term, as a sum of `i` terms.
@@ -100,7 +100,7 @@ fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     for exponent in 1..=280 {
         let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
         let (mut single, mut listed) = (filter(error_rate, 100), filter(error_rate, 100));
-        let Geometry { lines_per_item, probes_per_line, .. } = single.geometry();
+        let Geometry { lines_per_item, probes_per_line, .. } = single.spec.geometry;
         if !shapes.insert((lines_per_item, probes_per_line)) {
             continue;
         }
@@ -148,7 +148,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
         let mut filter = filter(error_rate, capacity);
-        assert!(screen::is_far(std::slice::from_ref(&filter)) && filter.geometry().lines_per_item > 1);
+        assert!(is_far(std::slice::from_ref(&filter)) && filter.spec.geometry.lines_per_item > 1);
         let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         filter.append_bytes(0, &bytes).unwrap();
@@ -179,16 +179,16 @@ fn lists_are_answered_in_order_when_lines_differ() {
 
 #[test]
 fn sizes_are_checked_before_allocation() {
-    let needed = 20 * 64 + size_of::<LineSubFilter>() as u64;
-    assert!(LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
-    let rejected = LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
-    assert!(matches!(rejected, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));
+    let needed = 20 * 64 + size_of::<SubFilter>() as u64;
+    assert!(SubFilter::new(0.01, 1000, &MaxBytes(needed)).is_ok());
+    let rejected = SubFilter::new(0.01, 1000, &MaxBytes(needed - 1));
+    assert!(matches!(rejected, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed));
     // 2^40 items at the smallest rate take 220 TB, more than a process can address.
     let smallest = f64::from_bits(1);
-    assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
-    assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &Unlimited), Err(Error::OutOfMemory { .. })));
-    assert!(matches!(LineSubFilter::new(0.01, u64::MAX, 0, &Unlimited), Err(Error::OutOfRange { .. })));
-    assert!(matches!(LineSubFilter::new(f64::NAN, 1, 0, &Unlimited), Err(Error::OutOfRange { .. })));
+    assert!(matches!(SubFilter::new(smallest, 1 << 40, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
+    assert!(matches!(SubFilter::new(smallest, 1 << 40, &Unlimited), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(SubFilter::new(0.01, u64::MAX, &Unlimited), Err(Error::OutOfRange { .. })));
+    assert!(matches!(SubFilter::new(f64::NAN, 1, &Unlimited), Err(Error::OutOfRange { .. })));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn lines_are_aligned_and_relocate() {
 
 #[test]
 fn sub_filters_are_equal_in_every_bit_and_number() {
-    let same = |other: &LineSubFilter| filter(0.01, 1000) == *other;
+    let same = |other: &SubFilter| filter(0.01, 1000) == *other;
     assert!(same(&filter(0.01, 1000)));
     // The same number of lines, with no bit set, but sized for one item less.
     let other = filter(0.01, 999);
@@ -228,15 +228,15 @@ fn sub_filters_are_equal_in_every_bit_and_number() {
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
     let one = filter(0.1, 1000);
-    let full = sizing::full_bits(0.1, &one.geometry()).unwrap();
-    let most = full + u64::from(one.geometry().probes_per_line) - 1;
+    let full = sizing::full_bits(0.1, &one.spec.geometry).unwrap();
+    let most = full + u64::from(one.spec.geometry.probes_per_line) - 1;
     assert_eq!(
         [(1000, most), (1000, most + 1), (1001, most), (0, 0)].map(|(items, bits)| one.holds(items, bits)),
         [true, false, false, true]
     );
     // At a low rate only the items do.
     let one = filter(0.01, 1000);
-    assert!(one.holds(1000, one.num_bits()) && !one.holds(1001, 0));
+    assert!(one.holds(1000, one.spec.num_bits) && !one.holds(1001, 0));
 }
 
 #[test]
@@ -307,10 +307,10 @@ proptest! {
         prop_assert_eq!(ours.bitmap.union_with(&theirs.bitmap), both.set_bits() != before);
         prop_assert_eq!(ours.as_bytes(), both.as_bytes());
         prop_assert_eq!(ours.set_bits(), both.set_bits());
-        let rejected = Lines::check_mergeable(&ours.spec, &filter(0.001, 3001).spec);
+        let rejected = ours.spec.check_mergeable(&filter(0.001, 3001).spec);
         let rejected = matches!(rejected, Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
         prop_assert!(rejected);
-        let rejected = Lines::check_mergeable(&ours.spec, &filter(0.01, 3000).spec);
+        let rejected = ours.spec.check_mergeable(&filter(0.01, 3000).spec);
         let rejected = matches!(rejected, Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
         prop_assert!(rejected);
     }
