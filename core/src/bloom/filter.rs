@@ -248,8 +248,13 @@ impl BloomFilter {
     #[doc(hidden)]
     #[inline(always)]
     pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
+        // Not inlined, so that loops over items are small enough to be inlined in their callers.
+        #[inline(never)]
+        fn hash_in_list(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
+            hash(layout, item, seed)
+        }
         let (layout, seed) = (self.layout(), self.params().seed);
-        move |item| hash(layout, item, seed)
+        move |item| hash_in_list(layout, item, seed)
     }
 
     /// A view of the filter at this time.
@@ -406,7 +411,8 @@ impl<'a> Present<'a> {
         mut found: impl FnMut(bool),
     ) {
         let hash = self.filter.hasher();
-        look_up_chunks(self.live(), items.into_iter().map(|item| hash(item.as_ref())), |_, is_found| found(is_found));
+        let hashes = items.into_iter().map(|item| hash(item.as_ref()));
+        look_up_chunks(self.live(), hashes, |_, is_found| found(is_found));
     }
 
     /// The result of [`BloomFilter::num_items`] at the time of the view.

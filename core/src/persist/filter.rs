@@ -103,7 +103,8 @@ impl Partial for PartialFilter {
         } else {
             bloom::begin(header, limit)?
         };
-        let (format, total_bytes) = (filter.chunk_format(), bloom::all_bits(&filter).len());
+        let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
+        let format = filter.chunk_format();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
         let mut partial =
