@@ -387,10 +387,10 @@ pub struct Present<'a> {
     slices_later: u64,
 }
 
-impl<'a> Present<'a> {
+impl Present<'_> {
     /// The sub-filters that are live at the time of the view, oldest first.
     #[inline]
-    fn live(&self) -> &'a [SubFilter] {
+    fn live(&self) -> &[SubFilter] {
         self.filter.live_after(self.slices_later)
     }
 
@@ -405,9 +405,9 @@ impl<'a> Present<'a> {
     }
 
     /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of the view.
-    pub fn may_contain_all<'i, T: AsRef<[u8]> + ?Sized + 'i>(
+    pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
-        items: impl IntoIterator<Item = &'i T>,
+        items: impl IntoIterator<Item = &'a T>,
         mut found: impl FnMut(bool),
     ) {
         let hash = self.filter.hasher();

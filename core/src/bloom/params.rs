@@ -139,13 +139,6 @@ impl Windowing {
         self.window.slices() + 1
     }
 
-    /// The number of items that each generation of a filter with this capacity is sized for.
-    fn share(&self, capacity: u64) -> u64 {
-        // With refresh, every item may be renewed in every slice. Then each generation holds all items.
-        let share = if self.refresh { capacity } else { capacity.div_ceil(u64::from(self.window.slices())) };
-        share.max(1)
-    }
-
     /// The same window, with another value of `is_volatile`: whether a server deletes the filter once it is empty. For
     /// the server module.
     #[doc(hidden)]
@@ -172,7 +165,9 @@ impl Windowing {
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
         // An absent item is looked up in all generations, so their rates add up.
         let error_rate = params.error_rate / f64::from(self.generations());
-        let of_generation = Params { error_rate, capacity: self.share(params.capacity), ..*params };
+        // With refresh, every item may be renewed in every slice. Then each generation holds all items.
+        let generations = if self.refresh { 1 } else { u64::from(self.window.slices()) };
+        let of_generation = Params { error_rate, capacity: params.capacity.div_ceil(generations), ..*params };
         of_generation.validate()?;
         Ok(of_generation)
     }

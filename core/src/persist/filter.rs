@@ -78,7 +78,6 @@ impl Stored for BloomFilter {
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: BloomFilter,
-    format: ChunkFormat,
     header: Vec<u8>,
     complete: usize,
     /// Bytes of the first `complete` sub-filters together.
@@ -104,11 +103,9 @@ impl Partial for PartialFilter {
             bloom::begin(header, limit)?
         };
         let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
-        let format = filter.chunk_format();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        let mut partial =
-            PartialFilter { filter, format, header, complete, complete_bytes, received_bytes, total_bytes };
+        let mut partial = PartialFilter { filter, header, complete, complete_bytes, received_bytes, total_bytes };
         if let Some(payload) = inline {
             partial.push(&payload)?;
             expect("payload length", partial.total_bytes, partial.received_bytes)?;
@@ -122,7 +119,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        self.format
+        self.filter.chunk_format()
     }
 
     fn received_bytes(&self) -> u64 {
@@ -171,7 +168,7 @@ impl Partial for PartialFilter {
     }
 
     fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
-        (self.format == ChunkFormat::Plain).then(|| self.filter.take())
+        self.is_classic().then(|| self.filter.take())
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
