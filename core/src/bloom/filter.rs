@@ -18,7 +18,7 @@ pub(crate) mod changes;
 pub(crate) mod generations;
 mod merge;
 
-use generations::{Generation, Generations, SubFilters};
+use generations::{Generation, Generations, Parts};
 
 /// A Bloom filter that grows, in either layout. The [module](crate::bloom) describes its guarantees.
 ///
@@ -28,17 +28,18 @@ use generations::{Generation, Generations, SubFilters};
 //
 // Invariants: a filter without a window has at least one sub-filter, and only one if it does not scale. All sub-filters
 // have one layout, which is lines if there is a window. In a filter that was not loaded from elsewhere, all sub-filters
-// of a generation except the newest are full; loading does not check this. If there is a single sub-filter, it is
-// stored in the struct itself if, and only if, there is no window.
+// of a generation except the newest are full; loading does not check this.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
-    sub_filters: SubFilters<SubFilter>,
-    /// The generations of a windowed filter; `None` for a filter without a window.
-    ring: Option<Box<Generations>>,
+    parts: Parts,
 }
 
-/// The size of the struct matters because a server may hold millions of small filters: it fits in a cache line.
-const _: () = assert!(size_of::<BloomFilter>() == 48);
+/// The bytes of a filter without its sub-filters, with the mark by which a server distinguishes it from a partially
+/// loaded one.
+pub(crate) const OWN_BYTES: u64 = 48;
+
+// The size matters because a server may hold millions of small filters.
+const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
 impl BloomFilter {
     /// An empty filter with this layout and these parameters. A classic filter ignores the seed, since RedisBloom has
@@ -50,8 +51,8 @@ impl BloomFilter {
         params.validate()?;
         match layout {
             BitLayout::Lines => {
-                let beside = size_of::<Self>() - size_of::<SubFilter>();
-                Ok(SubFilter::from_spec(Spec::of_lines(&params, 0)?, beside as u64, limit)?.into())
+                let beside = OWN_BYTES - size_of::<SubFilter>() as u64;
+                Ok(SubFilter::from_spec(Spec::of_lines(&params, 0)?, beside, limit)?.into())
             }
             BitLayout::Classic => Self::classic(params, DEFAULT_GROWTH, limit),
         }
@@ -99,7 +100,7 @@ impl BloomFilter {
             return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
         };
         first.classic().map_or(Ok(()), |classic| classic.rules.validate(sub_filters.len() as u64))?;
-        Ok(BloomFilter { sub_filters: SubFilters::from_vec(sub_filters), ring: None })
+        Ok(BloomFilter { parts: Parts::from_vec(sub_filters) })
     }
 
     /// Builds a windowed filter from its generations, oldest first, which have these sub-filters.
@@ -116,7 +117,7 @@ impl BloomFilter {
         let of_generation = windowing.of_generation(&params)?;
         debug_assert_eq!(list.iter().map(|one| one.len as usize).sum::<usize>(), sub_filters.len());
         let ring = Generations { params, windowing, of_generation, newest_slice, list };
-        Ok(BloomFilter { sub_filters: SubFilters::Many(sub_filters), ring: Some(Box::new(ring)) })
+        Ok(BloomFilter { parts: Parts::Many(sub_filters, Some(Box::new(ring))) })
     }
 
     /// An empty filter with the same layout and parameters, in new memory.
@@ -124,7 +125,7 @@ impl BloomFilter {
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        match &self.ring {
+        match self.ring() {
             Some(ring) => Self::windowed(ring.params, ring.windowing, ring.newest_slice, limit),
             None => Ok(SubFilter::from_spec(self.chain()[0].spec.clone(), 0, limit)?.into()),
         }
@@ -136,18 +137,18 @@ impl BloomFilter {
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
         let sub_filters = try_clone_all(self.chain())?;
-        Ok(match &self.ring {
-            None => BloomFilter { sub_filters: SubFilters::from_vec(sub_filters), ring: None },
+        Ok(match self.ring() {
+            None => BloomFilter { parts: Parts::from_vec(sub_filters) },
             Some(ring) => {
-                let ring = Generations { list: try_to_vec(&ring.list)?, ..**ring };
-                BloomFilter { sub_filters: SubFilters::Many(sub_filters), ring: Some(Box::new(ring)) }
+                let ring = Generations { list: try_to_vec(&ring.list)?, ..*ring };
+                BloomFilter { parts: Parts::Many(sub_filters, Some(Box::new(ring))) }
             }
         })
     }
 
     /// Takes the filter out. What is left has no sub-filters and must not be used.
     pub(crate) fn take(&mut self) -> Self {
-        std::mem::replace(self, BloomFilter { sub_filters: SubFilters::Many(Vec::new()), ring: None })
+        std::mem::replace(self, BloomFilter { parts: Parts::Many(Vec::new(), None) })
     }
 
     /// The layout of the filter.
@@ -160,14 +161,14 @@ impl BloomFilter {
     /// The window, if the filter has one.
     #[inline]
     pub fn windowing(&self) -> Option<&Windowing> {
-        self.ring.as_ref().map(|ring| &ring.windowing)
+        self.ring().map(|ring| &ring.windowing)
     }
 
     /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
     /// capacity follow from the first sub-filter, and the seed is 0.
     #[inline(always)]
     pub fn params(&self) -> &Params {
-        match &self.ring {
+        match self.ring() {
             None => &self.chain()[0].spec.params,
             Some(ring) => &ring.params,
         }
@@ -182,25 +183,42 @@ impl BloomFilter {
     #[doc(hidden)]
     #[inline(always)]
     pub fn chain(&self) -> &[SubFilter] {
-        self.sub_filters.as_slice()
+        match &self.parts {
+            Parts::One(only) => std::slice::from_ref(only),
+            Parts::Many(all, _) => all,
+        }
     }
 
     /// The sub-filters, mutable, so that the caller can relocate or overwrite their bitmaps. Relocating changes no bit.
     /// Overwriting loses items only where RedisBloom loses them too.
     #[inline(always)]
     pub(crate) fn chain_mut(&mut self) -> &mut [SubFilter] {
-        self.sub_filters.as_mut_slice()
+        match &mut self.parts {
+            Parts::One(only) => std::slice::from_mut(only),
+            Parts::Many(all, _) => all,
+        }
+    }
+
+    /// The generations of a windowed filter.
+    #[inline(always)]
+    fn ring(&self) -> Option<&Generations> {
+        if let Parts::Many(_, ring) = &self.parts { ring.as_deref() } else { None }
+    }
+
+    #[inline(always)]
+    fn ring_mut(&mut self) -> Option<&mut Generations> {
+        if let Parts::Many(_, ring) = &mut self.parts { ring.as_deref_mut() } else { None }
     }
 
     /// The generations of a windowed filter that have items, oldest first.
     pub(crate) fn generations(&self) -> &[Generation] {
-        self.ring.as_ref().map_or(&[], |ring| &ring.list)
+        self.ring().map_or(&[], |ring| &ring.list)
     }
 
     /// Each generation with its sub-filters, oldest first.
     pub(crate) fn by_generation(&self) -> impl Iterator<Item = (Generation, &[SubFilter])> {
         let whole = Generation { age: 0, len: self.chain().len() as u32, renewed: 0 };
-        let (plain, mut rest) = (self.ring.is_none().then_some(whole), self.chain());
+        let (plain, mut rest) = (self.ring().is_none().then_some(whole), self.chain());
         plain.into_iter().chain(self.generations().iter().copied()).map_while(move |generation| {
             let (these, later) = rest.split_at_checked(generation.len as usize)?;
             rest = later;
@@ -211,7 +229,7 @@ impl BloomFilter {
     /// Two numbers: the generations that have expired once `slices_later` more slices have begun, and the sub-filters
     /// of these generations.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
-        let Some(ring) = &self.ring else { return (0, 0) };
+        let Some(ring) = self.ring() else { return (0, 0) };
         let most = u64::from(ring.windowing.generations());
         let dead = ring.list.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) >= most);
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
@@ -229,7 +247,7 @@ impl BloomFilter {
     /// The index at which the sub-filters of the newest slice begin.
     #[inline]
     fn newest_start(&self) -> usize {
-        match &self.ring {
+        match self.ring() {
             None => 0,
             Some(ring) => {
                 let newest = ring.list.last().filter(|one| one.age == 0).map_or(0, |one| one.len as usize);
@@ -260,7 +278,7 @@ impl BloomFilter {
     /// A view of the filter at this time.
     #[inline]
     pub fn at(&self, time: Time) -> Present<'_> {
-        let ring = self.ring.as_ref();
+        let ring = self.ring();
         self.after(ring.map_or(0, |ring| ring.windowing.window.present(ring.newest_slice, time) - ring.newest_slice))
     }
 
@@ -311,16 +329,16 @@ impl BloomFilter {
 
     /// Whether the filter is in the state of a new filter: clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
-        match &self.sub_filters {
-            SubFilters::One(only) => only.num_items == 0 && only.set_bits() == 0,
-            SubFilters::Many(all) => all.is_empty(),
+        match &self.parts {
+            Parts::One(only) => only.num_items == 0 && only.set_bits() == 0,
+            Parts::Many(all, _) => all.is_empty(),
         }
     }
 
     /// The number of items that all sub-filters together are sized for. In a windowed filter, it is the number of items
     /// per window.
     pub fn capacity(&self) -> u64 {
-        match &self.ring {
+        match self.ring() {
             None => self.chain().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.spec.capacity)),
             Some(ring) => ring.params.capacity,
         }
@@ -342,14 +360,14 @@ impl BloomFilter {
         // A classic sub-filter cannot count more items than it has bits. At high error rates, that may be fewer than
         // its capacity.
         let counts = |newest: &SubFilter| newest.num_items.saturating_add(additions) <= newest.spec.num_bits;
-        self.ring.is_none() && self.chain().last().is_some_and(|newest| fits(newest) && counts(newest))
+        self.ring().is_none() && self.chain().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     pub fn size_bytes(&self) -> u64 {
         // RedisBloom's struct of a filter has 32 bytes, and each sub-filter is in a list.
-        let in_place = match &self.sub_filters {
-            SubFilters::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
+        let in_place = match &self.parts {
+            Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
         };
         self.held_bytes(self.chain()) - in_place
@@ -358,8 +376,8 @@ impl BloomFilter {
     /// The bytes of a filter with the sub-filters `sub_filters`, once it has room in its list for one more. The
     /// additional sub-filter itself is not included.
     fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
-        let own = if self.layout() == BitLayout::Lines { size_of::<Self>() as u64 } else { 32 };
-        let ring = self.ring.as_ref().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
+        let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { 32 };
+        let ring = self.ring().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
         let bytes = sub_filters.iter().map(SubFilter::reported_bytes);
         bytes.fold(own + ring as u64, u64::saturating_add)
     }
@@ -398,9 +416,9 @@ impl Present<'_> {
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
         let item = item.as_ref();
-        match &self.filter.sub_filters {
-            SubFilters::One(only) => only.may_contain(only.hash(item)),
-            SubFilters::Many(_) => look_up(self.live(), self.filter.hasher()(item)),
+        match &self.filter.parts {
+            Parts::One(only) => only.may_contain(only.hash(item)),
+            Parts::Many(..) => look_up(self.live(), self.filter.hasher()(item)),
         }
     }
 
@@ -455,12 +473,13 @@ impl Present<'_> {
 
 impl OnHeap for BloomFilter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.sub_filters.list_layout().into_iter().for_each(&mut *visit);
+        if let Parts::Many(all, _) = &self.parts {
+            list_layout(all).into_iter().for_each(&mut *visit);
+        }
         self.chain().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
-        if let Some(ring) = &self.ring {
+        if let Some(ring) = self.ring() {
             visit(Layout::for_value::<Generations>(ring));
-            let list = Layout::array::<Generation>(ring.list.capacity());
-            list.into_iter().filter(|layout| layout.size() > 0).for_each(visit);
+            list_layout(&ring.list).into_iter().for_each(visit);
         }
     }
 
@@ -474,10 +493,15 @@ impl OnHeap for BloomFilter {
     }
 }
 
+/// The layout of the allocation of a list; `None` if there is none.
+fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
+    Layout::array::<T>(list.capacity()).ok().filter(|layout| layout.size() > 0)
+}
+
 /// A filter without a window that has a single sub-filter.
 impl From<SubFilter> for BloomFilter {
     fn from(only: SubFilter) -> Self {
-        BloomFilter { sub_filters: SubFilters::One(only), ring: None }
+        BloomFilter { parts: Parts::One(only) }
     }
 }
 

@@ -28,9 +28,9 @@ use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parame
 use super::inline::{self, Inline};
 use super::payload::Payload;
 use super::value::ChunkFormat;
-use crate::bloom::filter::BloomFilter;
 use crate::bloom::filter::changes::MAX_SUB_FILTERS;
 use crate::bloom::filter::generations::{Generation, Generations, check_generations};
+use crate::bloom::filter::{BloomFilter, OWN_BYTES};
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
@@ -178,7 +178,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Blo
     let mut reader = HeaderReader::new(header, kind)?;
     let params = read_params(&mut reader)?;
     let (mut described, mut window) = (Described::new(), None);
-    let mut held_bytes = size_of::<BloomFilter>() as u64 + array_bytes::<u8>(header.len() as u64);
+    let mut held_bytes = OWN_BYTES + array_bytes::<u8>(header.len() as u64);
     if kind == HeaderKind::WindowedFilter {
         let (windowing, newest_slice) = read_windowing(&mut reader)?;
         let generations = read_generations(&mut reader, &params, &windowing, &mut described)?;

@@ -27,7 +27,7 @@ use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::rdb::{Sink, Source};
 use crate::bits;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Rules, Shape, validate_options};
-use crate::bloom::filter::BloomFilter;
+use crate::bloom::filter::{BloomFilter, OWN_BYTES};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
@@ -107,7 +107,7 @@ pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Re
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
 pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     let described = decode_header(header)?;
-    let held_bytes = size_of::<BloomFilter>() as u64 + array_bytes::<u8>(header.len() as u64);
+    let held_bytes = OWN_BYTES + array_bytes::<u8>(header.len() as u64);
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
     BloomFilter::from_sub_filters(zeroed(described)?)
 }
@@ -211,7 +211,7 @@ pub fn load_rdb(
     let rules = Rules { options, growth: growth_of(options, growth) };
     rules.validate(count)?;
     let mut sub_filters = try_with_capacity(count as usize)?;
-    let mut held_bytes = size_of::<BloomFilter>() as u64;
+    let mut held_bytes = OWN_BYTES;
     // Each sub-filter is allocated only after its fields have been read. So a wrong number of sub-filters does not
     // cause a large allocation.
     for index in 0..count {

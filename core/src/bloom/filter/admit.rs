@@ -1,6 +1,7 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
 use super::BloomFilter;
+use super::generations::Parts;
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::bloom::look_up::{Expected, look_up, look_up_chunks, prefetch};
 use crate::bloom::sub_filter::SubFilter;
@@ -107,13 +108,13 @@ impl BloomFilter {
         let reported = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
         let items = (admitted + renewed.len()) as u64;
         let (more, stopped) = match self.sub_filters_for(items, slices_later, limit) {
-            (_, Some(error)) if self.ring.is_some() => return Err(error),
+            (_, Some(error)) if self.windowing().is_some() => return Err(error),
             grown => grown,
         };
-        if let (Some(ring), false) = (&mut self.ring, terms.dry_run) {
+        if let (Parts::Many(all, Some(ring)), false) = (&mut self.parts, terms.dry_run) {
             // The move to another slice comes next, and after it nothing may fail.
             try_reserve(&mut ring.list, 1)?;
-            self.sub_filters.reserve(more.len())?;
+            try_reserve(all, more.len())?;
         }
         Ok(Admitting { sorted, renewed, admitted, terms, more, stopped, reported })
     }

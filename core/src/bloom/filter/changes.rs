@@ -1,6 +1,6 @@
 //! Changes of a filter at a time: items that are added, and the moves of its window.
 
-use super::generations::{Generation, SubFilters};
+use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired};
 use crate::admission::{Admission, Terms};
 use crate::bloom::look_up::{Expected, look_up, look_up_chunk, prefetch};
@@ -9,7 +9,7 @@ use crate::error::{Error, Parameter};
 use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks, marked};
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
-use crate::size_limit::{SizeLimit, try_collect, try_reserve};
+use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 /// The largest number of sub-filters to which a chain grows. Every item is looked up in each, so filling a chain takes
@@ -29,11 +29,11 @@ impl Windowed for BloomFilter {
 
     #[inline]
     fn newest_slice(&self) -> Option<u64> {
-        self.ring.as_ref().map(|ring| ring.newest_slice)
+        self.ring().map(|ring| ring.newest_slice)
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
-        if let Some(ring) = &mut self.ring {
+        if let Some(ring) = self.ring_mut() {
             ring.windowing.window = ring.windowing.window.with_clock_source(clock_source);
         }
     }
@@ -41,7 +41,7 @@ impl Windowed for BloomFilter {
     fn advance(&mut self, slice: u64) -> Expired {
         let slices_later = self.newest_slice().map_or(0, |newest| slice.saturating_sub(newest));
         let (generations, sub_filters) = self.dead(slices_later);
-        let (Some(ring), SubFilters::Many(all), 1..) = (&mut self.ring, &mut self.sub_filters, slices_later) else {
+        let (Parts::Many(all, Some(ring)), 1..) = (&mut self.parts, slices_later) else {
             return Expired::default();
         };
         ring.newest_slice = slice;
@@ -54,21 +54,21 @@ impl Windowed for BloomFilter {
     }
 
     fn rebase(&mut self, slice: u64) {
-        if let Some(ring) = &mut self.ring {
+        if let Some(ring) = self.ring_mut() {
             ring.newest_slice = ring.newest_slice.min(slice);
         }
     }
 
     #[inline]
     fn renews(&self) -> bool {
-        self.ring.as_ref().is_some_and(|ring| ring.windowing.refresh)
+        self.ring().is_some_and(|ring| ring.windowing.refresh)
     }
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
-        let Some(ring) = &self.ring else { return Ok(Merging::default()) };
+        let Some(ring) = self.ring() else { return Ok(Merging::default()) };
         // Filters with other windows are left out, since their slice numbers mean other times. The merge rejects them
         // later.
-        let same = others.iter().filter_map(|other| other.ring.as_ref());
+        let same = others.iter().filter_map(|other| other.ring());
         let same = same.filter(|other| other.windowing.is_like(&ring.windowing)).map(|other| other.newest_slice);
         ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
             let got = format_args!("{slice}, where that is {present}");
@@ -85,10 +85,10 @@ impl Windowed for BloomFilter {
             }
             live.make(due);
         }
-        let mark = match &mut live.value.sub_filters {
+        let mark = match &mut live.value.parts {
             // `insert` itself returns whether the item was new. So a single sub-filter with room needs no look-up
             // first.
-            SubFilters::One(only) if !only.is_full() => {
+            Parts::One(only) if !only.is_full() => {
                 if only.insert(only.hash(item)) {
                     Mark::New
                 } else {
@@ -299,19 +299,28 @@ impl BloomFilter {
     /// [`Error::OutOfMemory`]; nothing is changed then.
     pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = SubFilter>) -> Result<(), Error> {
         let len = more.len() as u32;
-        if len == 0 {
-            return Ok(());
-        }
-        if let Some(ring) = &mut self.ring
-            && ring.list.last().is_none_or(|one| one.age > 0)
-        {
-            try_reserve(&mut ring.list, 1)?;
-        }
-        self.sub_filters.append(more)?;
-        if let Some(ring) = &mut self.ring {
-            match ring.list.last_mut() {
-                Some(newest) if newest.age == 0 => newest.len += len,
-                _ => ring.list.push(Generation { age: 0, len, renewed: 0 }),
+        match &mut self.parts {
+            _ if len == 0 => {}
+            Parts::One(_) => {
+                let mut all = try_with_capacity(1 + more.len())?;
+                if let Parts::One(first) = std::mem::replace(&mut self.parts, Parts::Many(Vec::new(), None)) {
+                    all.push(first);
+                }
+                all.extend(more);
+                self.parts = Parts::Many(all, None);
+            }
+            Parts::Many(all, ring) => {
+                try_reserve(all, more.len())?;
+                if let Some(ring) = ring {
+                    match ring.list.last_mut() {
+                        Some(newest) if newest.age == 0 => newest.len += len,
+                        _ => {
+                            try_reserve(&mut ring.list, 1)?;
+                            ring.list.push(Generation { age: 0, len, renewed: 0 });
+                        }
+                    }
+                }
+                all.extend(more);
             }
         }
         Ok(())
@@ -319,14 +328,14 @@ impl BloomFilter {
 
     /// Drops the last sub-filters of the newest generation, until the chain has `len` sub-filters, at least 1.
     pub(super) fn truncate(&mut self, len: usize) {
-        let dropped = self.chain().len().saturating_sub(len) as u32;
-        let SubFilters::Many(all) = &mut self.sub_filters else { return };
+        let Parts::Many(all, ring) = &mut self.parts else { return };
+        let dropped = all.len().saturating_sub(len) as u32;
         all.truncate(len);
-        match &mut self.ring {
+        match ring {
             Some(ring) => ring.list.last_mut().into_iter().for_each(|newest| newest.len -= dropped),
             None => {
                 all.shrink_to_fit();
-                self.sub_filters = SubFilters::from_vec(std::mem::take(all));
+                self.parts = Parts::from_vec(std::mem::take(all));
             }
         }
     }
@@ -335,9 +344,9 @@ impl BloomFilter {
     /// youngest of the older generations that have it.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
-        let Some(ring) = &mut self.ring else { return };
+        let Parts::Many(all, Some(ring)) = &mut self.parts else { return };
         for generation in ring.list.iter_mut().rev().filter(|one| one.age > 0) {
-            let sub_filters = &self.sub_filters.as_slice()[..end][end - generation.len as usize..];
+            let sub_filters = &all[..end][end - generation.len as usize..];
             if look_up(sub_filters, hash) {
                 generation.renewed = (generation.renewed + 1).min(num_items(sub_filters));
                 return;
@@ -364,7 +373,7 @@ impl BloomFilter {
             return SubFilter::from_spec(spec, held_bytes, limit);
         }
         // This is the first sub-filter of a generation, which begins with it.
-        let params = self.ring.as_ref().map_or(self.params(), |ring| &ring.of_generation);
+        let params = self.ring().map_or(self.params(), |ring| &ring.of_generation);
         let held_bytes = held_bytes.saturating_add(size_of::<Generation>() as u64);
         SubFilter::from_spec(Spec::of_lines(params, 0)?, held_bytes, limit)
     }
@@ -373,19 +382,33 @@ impl BloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::OnHeap;
     use crate::size_limit::Unlimited;
-    use std::alloc::Layout;
+
+    fn sub_filters(capacities: std::ops::RangeInclusive<u64>) -> Vec<SubFilter> {
+        capacities.map(|capacity| SubFilter::new(0.01, capacity, &Unlimited).unwrap()).collect()
+    }
+
+    /// Checks that the filter has the sub-filters with capacities from 1 to `len`, and a list of just this length.
+    fn check(filter: &BloomFilter, len: u64) {
+        assert!((1..=len).eq(filter.chain().iter().map(|one| one.spec.capacity)));
+        let mut layouts = Vec::new();
+        filter.heap_layouts(&mut |layout| layouts.push(layout.size() as u64));
+        let list = len * size_of::<SubFilter>() as u64;
+        assert_eq!(layouts.contains(&list), len > 1, "{layouts:?}");
+    }
 
     #[test]
-    fn what_is_truncated_frees_its_memory() -> Result<(), Box<dyn std::error::Error>> {
-        for (len, left) in [(9, 4), (4, 4), (3, 3), (2, 2), (1, 1)] {
-            let sub_filter = |capacity| SubFilter::new(0.01, capacity, &Unlimited);
-            let mut filter = BloomFilter::from_sub_filters((1..=4).map(sub_filter).collect::<Result<_, _>>()?)?;
-            filter.truncate(len);
-            assert!((1..=left).eq(filter.chain().iter().map(|one| one.spec.capacity)));
-            let list = (left > 1).then(|| Layout::array::<SubFilter>(left as usize));
-            assert_eq!(filter.sub_filters.list_layout(), list.transpose()?);
+    fn a_list_has_no_room_that_is_not_used() {
+        let mut filter = BloomFilter::from_sub_filters(sub_filters(1..=1)).unwrap();
+        check(&filter, 1);
+        for (more, len) in [(2..=2, 2), (3..=3, 3), (4..=6, 6)] {
+            filter.append(sub_filters(more).into_iter()).unwrap();
+            check(&filter, len);
         }
-        Ok(())
+        for (len, left) in [(9, 6), (6, 6), (3, 3), (2, 2), (1, 1)] {
+            filter.truncate(len);
+            check(&filter, left);
+        }
     }
 }

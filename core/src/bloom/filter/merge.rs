@@ -4,7 +4,7 @@
 use std::iter::once;
 
 use super::changes::MAX_SUB_FILTERS;
-use super::generations::{Generation, SubFilters};
+use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired, chain_rate};
 use crate::bloom::params::Windowing;
 use crate::bloom::sub_filter::{SubFilter, num_items};
@@ -68,7 +68,7 @@ impl BloomFilter {
             self.rebase(slice);
         }
         let united = self.unite(others, limit);
-        match (&united, merging.after, &mut self.ring) {
+        match (&united, merging.after, self.ring_mut()) {
             (Ok(_), Move::Rebase(slice), _) => self.rebase(slice),
             (Err(_), _, Some(ring)) => ring.newest_slice = stored.unwrap_or(ring.newest_slice),
             _ => {}
@@ -91,11 +91,15 @@ impl BloomFilter {
             return Ok((false, Expired::default()));
         }
         let len = plans.iter().map(|plan| plan.ours + plan.added.len()).sum();
-        let is_within = self.ring.is_none() || len <= MAX_SUB_FILTERS;
+        let is_within = self.windowing().is_none() || len <= MAX_SUB_FILTERS;
         Error::check_range(is_within, Parameter::SubFilters, format_args!("at most {MAX_SUB_FILTERS}"), len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
         let expired = newest_slice.map(|slice| self.advance(slice)).unwrap_or_default();
-        let mut ours = self.sub_filters.take();
+        let (only, many, ring) = match std::mem::replace(&mut self.parts, Parts::Many(Vec::new(), None)) {
+            Parts::One(only) => (Some(only), Vec::new(), None),
+            Parts::Many(many, ring) => (None, many, ring),
+        };
+        let mut ours = only.into_iter().chain(many);
         for mut plan in plans {
             let start = sub_filters.len();
             sub_filters.extend(ours.by_ref().take(plan.ours));
@@ -103,12 +107,12 @@ impl BloomFilter {
             let these = &mut sub_filters[start..];
             generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: plan.unite(these) });
         }
-        self.sub_filters = match &mut self.ring {
-            Some(ring) => {
+        self.parts = match ring {
+            Some(mut ring) => {
                 ring.list = generations;
-                SubFilters::Many(sub_filters)
+                Parts::Many(sub_filters, Some(ring))
             }
-            None => SubFilters::from_vec(sub_filters),
+            None => Parts::from_vec(sub_filters),
         };
         Ok((true, expired))
     }

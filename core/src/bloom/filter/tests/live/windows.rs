@@ -3,6 +3,7 @@
 mod limits;
 
 use crate::admission::{Admission, Terms};
+use crate::bloom::filter::OWN_BYTES;
 use crate::bloom::filter::generations::{Generation, Generations};
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;
@@ -294,7 +295,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert_eq!(filter.sub_filters().len(), 6);
     // The copy holds the same derived parameters, so they are shared even if other tests have filled the pool.
     let copy = filter.try_clone().unwrap();
-    let (mut bitmaps, mut bytes) = (0, size_of::<BloomFilter>() as u64);
+    let (mut bitmaps, mut bytes) = (0, OWN_BYTES);
     filter.heap_layouts(&mut |layout| {
         bitmaps += usize::from(layout.align() == 64);
         bytes += layout.size() as u64;

@@ -10,7 +10,7 @@ fn all_generations_are_asked_for_at_once() {
     let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
     let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
     let of_each = size_of::<SubFilter>() + size_of::<Generation>();
-    let needed = (size_of::<BloomFilter>() + size_of::<Generations>() + 5 * of_each) as u64 + 5 * bytes;
+    let needed = (OWN_BYTES as usize + size_of::<Generations>() + 5 * of_each) as u64 + 5 * bytes;
     assert!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed)).is_ok());
     let rejected = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
     assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(rejected));
