@@ -195,7 +195,7 @@ impl Counter {
 
     /// Moves the counter to the slice `newest`; no counter may have reached a later slice. Then adds the members of
     /// `others`, each in the slice in which it was seen. Returns whether the additions changed the counter. The lower
-    /// bound of an estimate becomes at least `lower_bound`, which is at least its present one.
+    /// bound of an estimate becomes `lower_bound`, which is at least its present one.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added.
@@ -240,7 +240,7 @@ impl Counter {
             }
         }
         if let Contents::Plain(Held::Estimating(slots)) = &mut self.contents {
-            changed |= slots.raise_lower_bound(lower_bound);
+            changed |= slots.set_lower_bound(lower_bound);
         }
         Ok(changed)
     }
@@ -279,8 +279,8 @@ impl Counter {
         (self.estimate() + 0.5) as i64 as u64
     }
 
-    /// The most likely number of distinct members, not rounded. Without a window, an estimate is at least one more than
-    /// the last exact count.
+    /// The most likely number of distinct members, not rounded. Without a window, an estimate is at least the lower
+    /// bound that [`Self::lower_bound`] returns.
     pub fn estimate(&self) -> f64 {
         with_set!(self, (held, _) => held.estimate())
     }

@@ -210,7 +210,7 @@ fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T, impl 
     }
     // With a window, the present number of members is not a lower bound for later, because members expire.
     if T::BYTES == 0 {
-        slots.raise_lower_bound(members.len() as u32 + 1);
+        slots.set_lower_bound(members.len() as u32 + 1);
     }
     Ok(slots)
 }

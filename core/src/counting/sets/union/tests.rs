@@ -199,10 +199,26 @@ fn members_are_merged_within_the_limits_of_an_exact_counter() {
     let within = counter(params(RATES[2], 250), 20..40);
     assert_eq!(one.merge(&[&within], &Unlimited), Ok(true));
     assert_eq!((one.is_exact(), one.count()), (true, 40));
-    // The lower bound is the largest number of members that the exact limit allows, plus one.
     let beyond = counter(params(RATES[2], 250), 35..45);
     assert_eq!(one.merge(&[&beyond], &Unlimited), Ok(true));
-    assert_eq!((one.is_exact(), one.lower_bound()), (false, 41));
+    assert_eq!((one.is_exact(), one.lower_bound()), (false, 40));
+}
+
+/// The lower bound of a merge is the largest of all counters, in any order of the sources. It once was the number of
+/// members at which the merge passed the exact limit, and long members pass the limit on bytes earlier than short ones.
+#[test]
+fn a_merge_of_exact_counters_has_one_lower_bound() {
+    let of = |texts: Vec<String>| {
+        let mut counter = Counter::new(Params { exact_bytes: 500, ..Params::default() }).unwrap();
+        counter.add_all(&texts, &Unlimited, |_| {}).unwrap();
+        counter
+    };
+    let short = of((0..40).map(|i| format!("{i}")).collect());
+    let long = of((0..9).map(|i| format!("member{i:047}")).collect());
+    let into = of(vec!["a".to_owned()]);
+    let [one, other] = [[&short, &long], [&long, &short]].map(|sources| merged(&into, &sources));
+    assert!(short.is_exact() && long.is_exact() && !one.is_exact());
+    assert_eq!([&one, &other].map(|union| union.lower_bound()), [40, 40]);
 }
 
 #[test]
