@@ -97,6 +97,13 @@ fn intersections_are_exact_or_report_their_error() {
     let error = client.error(&format!("LC.INTERCARD 9 {}", keys.join(" ")));
     assert_eq!(error, "ERR bad number of counters: expected at most 8 that hold estimates, got 9");
     assert!(estimate(&mut client, &format!("LC.INTERCARD 8 {}", keys[1..].join(" "))).0 > 200);
+    // The error once counted the exact counters as one that holds an estimate.
+    add_many(&mut client, "LC.ADD few", "x", 0..100);
+    client.expect("COPY few fewer", "1");
+    let error = client.error(&format!("LC.INTERCARD 10 few fewer {}", keys[1..].join(" ")));
+    let expected = "ERR bad number of counters: expected at most 7 that hold estimates beside exact ones, got 8";
+    assert_eq!(error, expected);
+    assert!(estimate(&mut client, &format!("LC.INTERCARD 9 few fewer {}", keys[2..].join(" "))).0 > 50);
 }
 
 /// Just after a counter stops being exact, its count is more precise than its bitmap alone. Every command must report

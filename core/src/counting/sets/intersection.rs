@@ -37,8 +37,8 @@ const BLOCK_WORDS: usize = 256;
 /// empty or all views are exact.
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views;
-/// [`Error::OutOfMemory`].
+/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views, or
+/// more than 7 if any view is exact; [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     check_seeds(views.iter().map(View::whole))?;
     let (Some(first), false) = (views.first(), views.iter().any(|view| view.count() == 0)) else {
@@ -65,8 +65,14 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         return Ok(only.estimated());
     }
     let Some(layout) = layout_of_slots(&sets) else { return Ok(Estimated::exact(0)) };
-    let expected = format_args!("at most {MAX_INTERSECTED} that hold estimates");
-    Error::check_range(sets.len() <= MAX_INTERSECTED, Parameter::Counters, expected, sets.len())?;
+    // The common members of the exact counters are one set, whatever the number of these counters.
+    let estimates = sets.iter().filter(|view| !view.is_exact()).count();
+    let (most, beside) = match estimates == sets.len() {
+        true => (MAX_INTERSECTED, ""),
+        false => (MAX_INTERSECTED - 1, " beside exact ones"),
+    };
+    let expected = format_args!("at most {most} that hold estimates{beside}");
+    Error::check_range(estimates <= most, Parameter::Counters, expected, estimates)?;
     let sizes = try_collect(sets.len(), sets.iter().map(View::estimated))?;
     let mut order = try_collect(sets.len(), 0..sets.len())?;
     // Sorts the smallest first.
