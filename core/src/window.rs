@@ -91,10 +91,10 @@ impl Window {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
         let expected = format_args!("from 1 to {} seconds", Self::MAX_SECONDS);
         Error::check_range(is_within, Parameter::Window, expected, seconds)?;
-        let expected = format_args!("from 1 to {most_slices}");
-        Error::check_range((1..=most_slices).contains(&slices), Parameter::Slices, expected, slices)?;
-        let expected = "at least a second for each slice";
-        Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
+        // A slice has at least a second.
+        let most = seconds.min(most_slices.into());
+        let expected = format_args!("from 1 to {most}");
+        Error::check_range((1..=most).contains(&slices.into()), Parameter::Slices, expected, slices)?;
         // There are at most as many slices of this length as were asked for, so the cast is lossless. `slice_seconds`
         // computes the same length from their number.
         let length = seconds.div_ceil(slices.into());
@@ -293,6 +293,12 @@ mod tests {
         {
             assert_eq!((window(seconds, slices).slice_seconds(), window(seconds, slices).slices()), (length, slices));
         }
+    }
+
+    #[test]
+    fn a_window_shorter_than_its_slices_is_an_error_of_the_slices() {
+        let error = Window::new(10, 12, 64, ClockSource::System).map_err(|error| error.to_string());
+        assert_eq!(error, Err("slices must be from 1 to 10, got 12".to_owned()));
     }
 
     #[test]

@@ -151,7 +151,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (6..9, b"\0", "window"),
         // A window of 9 seconds cannot be divided into four equal slices of whole seconds.
         (6..9, b"\x09", "slices"),
-        (6..9, b"\x03", "window"),
+        (6..9, b"\x03", "slices"),
         (6..9, LARGEST, "window"),
         (6..9, b"\x81\x80\x80\x80\x80\x20", "window"),
         (9..10, b"\0", "slices"),

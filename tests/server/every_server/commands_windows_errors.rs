@@ -39,8 +39,8 @@ fn options_that_cannot_be() {
             ("WINDOW 18446744073709551616", "window"),
             ("WINDOW 9223372036854775807 SLICES 1", "window"),
             // The window has fewer seconds than slices.
-            ("WINDOW 9 SLICES 10", "window|slice"),
-            ("WINDOW 3 SLICES 4", "window|slice"),
+            ("WINDOW 9 SLICES 10", "slices: expected from 1 to 9, got 10"),
+            ("WINDOW 3 SLICES 4", "slices: expected from 1 to 3, got 4"),
             ("WINDOW 10 SLICES 0", "slices"),
             ("WINDOW 10 SLICES -1", "slices"),
             ("WINDOW 10 SLICES 2.0", "slices"),

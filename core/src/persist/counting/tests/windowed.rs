@@ -97,7 +97,7 @@ fn forged_values_are_rejected() {
         let newest = counter.reached() as u8;
         assert_eq!((header[0], &header[WINDOW..WINDOW + 5]), (0xd1, &[100, 10, 1, newest, 1][..]));
         for (at, value, name) in [
-            (WINDOW, 9, "window"),
+            (WINDOW, 9, "slices"),
             (WINDOW, 0, "window"),
             (WINDOW + 1, 0, "slices"),
             (WINDOW + 1, 255, "slices"),
