@@ -1,7 +1,8 @@
 //! Changes of filters and counters: the one entry point for everything that adds to them.
 //!
 //! A value with a window moves from slice to slice as time passes. The caller gives the time of each change. The first
-//! change in a later slice first moves the value to that slice. A call that changes nothing does not move the value.
+//! change in a later slice first moves the value to that slice. A call that changes nothing does not move the value on.
+//! If the clock was set back, a call that adds known items moves the value back to the clock.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
