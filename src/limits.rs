@@ -10,7 +10,7 @@ use std::cell::{Cell, OnceCell};
 use redis_module::raw;
 
 use crate::config;
-use crate::server::facts::{self, must_obey, used_memory_ratio};
+use crate::server::facts::{self, is_valkey, must_obey, server_flags, used_memory_ratio};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
 use crate::server::{alloc, reclaim, slot_import};
@@ -47,14 +47,18 @@ impl<'a> ServerLimit<'a> {
     }
 
     /// Returns the limit of a stored value that the server loads: `max-key-bytes`. The server checks `maxmemory` before
-    /// a RESTORE. Replicas, RDB files and full synchronisations have no limits. Slots that this node imports have no
-    /// limits either, because the other node deletes its keys even if they are rejected here. `flags` are the flags of
-    /// the context, `REDISMODULE_CTX_FLAGS_*`.
-    pub fn for_restore(flags: u32) -> Self {
-        let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-        let is_exempt = flags & exempt != 0 || slot_import::is_running();
-        let key_bytes = if is_exempt { u64::MAX } else { config::max_key_bytes(used_memory_ratio() > 0.0) };
+    /// a RESTORE.
+    pub fn for_restore() -> Self {
+        let key_bytes = if must_store() { u64::MAX } else { config::max_key_bytes(used_memory_ratio() > 0.0) };
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
+    }
+
+    /// Returns the limits of a COPY. A Valkey in a cluster has none: its callbacks cannot tell a client's COPY from one
+    /// that follows imported slots, which must succeed.
+    pub fn for_copy() -> Self {
+        let has_none = must_store() || is_valkey() && server_flags() & raw::REDISMODULE_CTX_FLAGS_CLUSTER != 0;
+        let none = has_none.then_some(Bounds { key_bytes: u64::MAX, left: None });
+        ServerLimit { ctx: None, bounds: none.map_or_else(OnceCell::new, OnceCell::from) }
     }
 
     /// Whether the command is replicated. This is asked only where a limit may apply, because the answer takes the
@@ -96,6 +100,14 @@ impl<'a> ServerLimit<'a> {
         left.set(left.get().checked_sub(rounded_bytes).ok_or(too_large)?);
         Ok(())
     }
+}
+
+/// Whether values have no limits in a callback without a client. That holds on replicas, for RDB files and the AOF, and
+/// during full synchronisations. It also holds while this node imports slots, because the other node deletes its keys
+/// even if they are rejected here.
+fn must_store() -> bool {
+    let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
+    server_flags() & exempt != 0 || slot_import::is_running()
 }
 
 /// Returns the bytes that values may grow by: up to `maxmemory` and the slack of its policy.

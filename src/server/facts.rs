@@ -77,6 +77,12 @@ fn ask_whether_to_obey(ctx: Ctx) -> bool {
     must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
 }
 
+/// Returns the flags of the server, `REDISMODULE_CTX_FLAGS_*`, without those of a client.
+pub fn server_flags() -> u32 {
+    // SAFETY: a null context is allowed, and stands for no client.
+    unsafe { api!(RedisModule_GetContextFlags(std::ptr::null_mut())) as u32 }
+}
+
 /// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. The memory in use is what the server
 /// compares with `maxmemory`: buffers of replicas and of the AOF do not count.
 pub fn used_memory_ratio() -> f64 {

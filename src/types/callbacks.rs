@@ -102,7 +102,7 @@ fn load<T: Family>(
     encoding: c_int,
     load: fn(&mut Rdb, u32, &ServerLimit<'static>) -> Result<State<T>, Error>,
 ) -> *mut c_void {
-    let limit = ServerLimit::for_restore(rdb.flags());
+    let limit = ServerLimit::for_restore();
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
     guard(
         "rdb_load",
@@ -208,7 +208,7 @@ unsafe extern "C" fn copy<T: Family>(
     let entry = unsafe { entry::<T>(value) };
     guard(
         "copy",
-        || match entry.try_clone() {
+        || match entry.try_clone(&ServerLimit::for_copy()) {
             Ok(copy) => copy.into_raw(),
             Err(error) => {
                 log_anywhere(WARNING, &format!("could not copy a {}: {error}", T::KIND));

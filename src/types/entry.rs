@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use rollcall_core::error::Error;
+use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::{self, Partial};
 
 use super::family::{Family, State, serves_classic};
@@ -82,7 +83,9 @@ impl<T: Family> KeyEntry<T> {
         pushed
     }
 
-    pub fn try_clone(&self) -> Result<Box<Self>, Error> {
+    /// Copies the value, if the copy is within the size limits `limit`.
+    pub fn try_clone(&self, limit: &impl SizeLimit) -> Result<Box<Self>, Error> {
+        limit.check(0, self.num_bytes() as u64)?;
         Ok(KeyEntry::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),
             State::Partial(partial) => State::Partial(Box::new(partial.try_clone()?)),

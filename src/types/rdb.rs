@@ -27,12 +27,6 @@ impl Rdb {
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
     }
 
-    /// Returns the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
-    pub fn flags(&self) -> u32 {
-        // SAFETY: the context is live.
-        unsafe { api!(RedisModule_GetContextFlags(self.ctx())) as u32 }
-    }
-
     /// Writes a line with the module's name to the server's log.
     pub fn log(&self, level: &CStr, message: &str) {
         // SAFETY: the context is live.

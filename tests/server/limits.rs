@@ -206,6 +206,54 @@ fn clients_restore_no_more_than_limits_let_them() {
     server.assert_up();
 }
 
+/// A client's COPY once had no limit: a filter of 37 MB was copied where `maxmemory` left 23.
+#[test]
+fn clients_copy_no_more_than_limits_let_them() {
+    let mut server = Setup::default().line("maxmemory-policy noeviction").line("appendonly yes").start();
+    let mut client = server.client();
+    client.expect("BF.RESERVE large 0.01 2000000", "+OK");
+    client.expect("BF.ADD large a", "1");
+    client.expect("LC.RESERVE counter EXACT 65536 BYTES 1048576", "+OK");
+    add_many(&mut client, "LC.ADD counter", "member-of-some-bytes:", 0..40_000);
+    let rejected = |client: &mut Client, key: &str| {
+        let error = client.error(&format!("COPY {key} other REPLACE"));
+        assert_eq!(error.to_lowercase(), "err module key failed to copy");
+    };
+    client.expect("SET other text", "+OK");
+    // A small value, and the growth within the slack, are accepted at any size of the others.
+    client.expect("LC.ADD small a", "1");
+    for (name, value) in
+        [("rollcall.max-key-bytes", 1 << 20), ("maxmemory", client.info_number("used_memory") + 500_000)]
+    {
+        client.expect(&format!("CONFIG SET {name} {value}"), "+OK");
+        rejected(&mut client, "large");
+        client.expect("COPY small smaller REPLACE", "1");
+        client.expect("CONFIG SET rollcall.max-key-bytes 0", "+OK");
+    }
+    rejected(&mut client, "counter");
+    client.expect("GET other", "\"text\"");
+    assert_eq!(client.info_number("rollcall_rejected_limit"), 1);
+    assert_eq!(client.info_number("rollcall_rejected_memory"), 2);
+    assert!(server.log().contains("could not copy a filter: "), "{}", server.log());
+
+    // Replicas and the AOF copy what the primary's client copied, whatever their own limits.
+    client.expect("CONFIG SET maxmemory 0", "+OK");
+    let replica = Server::with_args("max-key-bytes 1048576");
+    replica.replicate(&server);
+    replica.wait_synced(&server);
+    client.expect("COPY large other REPLACE", "1");
+    client.expect("COPY counter second", "1");
+    replica.wait_synced(&server);
+    server.set_parameter("max-key-bytes", "1048576");
+    rejected(&mut client, "large");
+    let digests = |client: &mut Client| ["large", "other", "counter", "second"].map(|key| client.digest(key));
+    let before = digests(&mut client);
+    assert_eq!(digests(&mut replica.client()), before);
+    client.expect("DEBUG LOADAOF", "+OK");
+    assert_eq!(digests(&mut client), before);
+    server.assert_up();
+}
+
 #[test]
 fn what_the_machine_cannot_give_is_an_error() {
     let mut server = Server::with_args("max-key-bytes 1125899906842624");

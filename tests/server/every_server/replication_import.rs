@@ -12,9 +12,10 @@ use rollcall_testkit::fixture::figures;
 use rollcall_testkit::server::{Server, Setup};
 
 /// Keys of every kind in one slot of the second node. `?` stands for the key.
-const KEYS: [(&str, &[&str]); 15] = [
+const KEYS: [(&str, &[&str]); 16] = [
     ("plain", &["BF.INSERT ? CAPACITY 1000 ITEMS a b c"]),
     ("large", &["BF.RESERVE ? 0.01 2000000"]),
+    ("copied", &["BF.ADD ? a"]),
     ("grown", &["BF.INSERT ? CAPACITY 2 ITEMS a b c d e f g h i j k l"]),
     ("classic", &["BF.INSERT ? CAPACITY 20 LAYOUT classic ITEMS a b c"]),
     ("expiring", &["BF.INSERT ? EXAT 4102444800 ITEMS a b c"]),
@@ -31,9 +32,10 @@ const KEYS: [(&str, &[&str]); 15] = [
 ];
 
 /// Writes to these keys; `#` stands for a number. Each write changes its key: it renews known items or adds new ones.
-const WRITES: [&str; 12] = [
+const WRITES: [&str; 13] = [
     "BF.MADD {x}plain # #b",
     "BF.ADD {x}large #",
+    "COPY {x}large {x}copied REPLACE",
     "BF.MADD {x}grown # #b #c",
     "BF.ADD {x}classic #",
     "BF.ADD {x}windowed #",
@@ -208,7 +210,7 @@ fn slots_that_have_left_take_no_memory() {
     wait_until("the server to have its memory back", || {
         (from.client().info_number("used_memory") < used + (4 << 20)).then_some(())
     });
-    assert_eq!(figures(&mut to.client())["filters"], 9);
+    assert_eq!(figures(&mut to.client())["filters"], 10);
 }
 
 /// While keys arrive, the target dies, and its replica takes over. The move is cancelled, and the source keeps its
