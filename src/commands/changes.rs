@@ -383,7 +383,8 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let key = destination.close();
     let Outcome { before, changed, after, expired } = outcome;
     T::dispose(expired);
-    let effects = Effects { before, created: reserved.is_some(), event: changed.then_some(Verb::Merge), after, expiry };
+    let event = (changed || reserved.is_some()).then_some(Verb::Merge);
+    let effects = Effects { before, created: false, event, after, expiry };
     announce::<T>(ctx, key, effects, || match reserved {
         Some(creation) => creation.replicate_reserved(ctx, key, prefix),
         None => ctx.replicate_under(prefix.name(Verb::Merge), args),

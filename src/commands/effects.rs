@@ -81,7 +81,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
 pub(super) struct Effects {
     /// The move of the window before the change.
     pub(super) before: Move,
-    /// Whether the command created the value.
+    /// Whether the command created the value. A merge counts as a change alone.
     pub(super) created: bool,
     /// The keyspace event of the change; `None` if nothing changed but the window.
     pub(super) event: Option<Verb>,

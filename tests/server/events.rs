@@ -54,6 +54,11 @@ fn what_changes_is_reported() {
         ("BF.MERGE f g", "bf.merge f"),
         ("LC.ADD d e", "lc.add d"),
         ("LC.MERGE c d", "lc.merge c"),
+        // A merge that creates its key sends the same event, whether or not a source exists.
+        ("BF.MERGE f1 g", "bf.merge f1"),
+        ("BF.MERGE f0 missing", "bf.merge f0"),
+        ("LC.MERGE c1 d", "lc.merge c1"),
+        ("LC.MERGE c0 missing", "lc.merge c0"),
         ("BF.CLEAR f", "bf.clear f"),
         ("LC.CLEAR c", "lc.clear c"),
         ("LC.REM d e", "lc.rem d"),
