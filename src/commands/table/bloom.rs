@@ -48,7 +48,7 @@ pub static BLOOM: &[Command] = rows! { Filter:
         c"O(1)"
         c"Returns the number of items that were added to a Bloom filter"
     c"bf.info" bloom::info, -2 READ_FAST Read CHANGES_WITH_TIME [KEY, field(&const { info::choices(&OF_FILTERS) })]
-        c"O(1)"
+        c"O(N) where N is the number of sub-filters"
         c"Returns the parameters and the state of a Bloom filter"
     c"bf.advance" advance::advance::<BloomFilter>, -3 CHANGE_FAST Advance [KEY, TO]
         c"O(N) where N is the number of sub-filters"
