@@ -5,6 +5,8 @@
 //! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8. Every text begins with an error
 //! class, also where RedisBloom's or Redis 8's does not.
 
+use std::fmt::Display;
+
 use rollcall_core::bloom::Params;
 use rollcall_core::error::{Error, Limit, Parameter};
 pub use rollcall_core::persist::file::Kind;
@@ -79,7 +81,7 @@ const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: 
 
 impl CommandError {
     /// Returns the error for the argument named `what`: the client gave `got`, which is not an `expected` number.
-    pub fn not_a(expected: &str, what: &str, got: &[u8]) -> CommandError {
+    pub fn not_a(expected: impl Display, what: &str, got: &[u8]) -> CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 

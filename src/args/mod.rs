@@ -13,23 +13,23 @@ use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::{Error, Parameter};
 
-/// Parses a whole number without sign and without leading zeros, which is the form that the server writes.
-fn unsigned(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
+/// Parses a whole number without sign and without leading zeros, which is the form that the server writes. The number
+/// is at most `most`. The text `bound` is `most + 1`, as errors show it.
+fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
         // The error for a negative number says that it is out of range, as in RedisBloom, and not that it is not a
         // number.
         return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
-    let plain = parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]));
-    plain.ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
+    let expected = format_args!("whole number below {bound}");
+    let plain = parse_unsigned(given).filter(|&number| number <= most && !matches!(given, [b'0', _, ..]));
+    plain.ok_or_else(|| CommandError::not_a(expected, parameter.name(), given))
 }
 
 /// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
 pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
-    unsigned(parameter, arg)?;
-    let given = arg.bytes();
-    below_2_63(given).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), given))
+    unsigned(parameter, arg, i64::MAX as u64, "2^63")
 }
 
 /// Parses the number of keys, which is the first argument of the command. `None` unless the number is at least 1 and at
@@ -47,7 +47,9 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let iterator = parse_canonical(given).map(|iterator| u64::try_from(iterator).unwrap_or(u64::MAX));
     iterator.ok_or_else(|| {
         let got = quoted(given);
-        CommandError::Argument(format!("Second argument must be numeric: expected a whole number, got {got}"))
+        CommandError::Argument(format!(
+            "Second argument must be numeric: expected a whole number below 2^63, got {got}"
+        ))
     })
 }
 
@@ -253,7 +255,7 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
         Opt::Expansion => options.expansion = Some(count(Parameter::Expansion, given)?),
         Opt::Exact => options.exact_limit = Some(count(Parameter::ExactLimit, given)?),
         Opt::Bytes => options.exact_bytes = Some(count(Parameter::ExactBytes, given)?),
-        Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given)?),
+        Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given, u64::MAX, "2^64")?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
             if options.expiry.is_some() {
@@ -287,13 +289,13 @@ fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),
         _ => ("milliseconds", 1),
     };
-    let positive = parse_canonical(given.bytes()).filter(|&number| number > 0);
-    let Some(ms) = positive.and_then(|number| number.checked_mul(unit_ms)) else {
+    let most = i64::MAX / unit_ms;
+    let Some(number) = parse_canonical(given.bytes()).filter(|number| (1..=most).contains(number)) else {
         let got = quoted(given.bytes());
-        let why = format!("option {option} needs a whole number of {unit} above 0, got {got}");
+        let why = format!("option {option} needs a whole number of {unit} from 1 to {most}, got {got}");
         return Err(CommandError::ExpireTime(why));
     };
-    let now = ctx.now_ms();
+    let (ms, now) = (number * unit_ms, ctx.now_ms());
     if matches!(option, Opt::Ex | Opt::Px) {
         let why = || CommandError::ExpireTime(format!("{ms} milliseconds from now are beyond the largest time"));
         return now.checked_add(ms).ok_or_else(why);

@@ -492,6 +492,12 @@ fn texts_begin_as_redisblooms() {
         ("BF.DEBUG new", "ERR not found"),
         ("BF.SCANDUMP bf x", "ERR Second argument must be numeric"),
         ("BF.SCANDUMP bf 00", "ERR Second argument must be numeric"),
+        (
+            "BF.SCANDUMP bf 9223372036854775808",
+            "ERR Second argument must be numeric: expected a whole number below 2^63",
+        ),
+        ("BF.RESERVE new 0.01 100 SEED 18446744073709551616", "ERR bad seed: expected a whole number below 2^64"),
+        ("BF.RESERVE new 0.01 9223372036854775808", "ERR bad capacity: expected a whole number below 2^63"),
         ("BF.SCANDUMP new x", "ERR not found"),
         ("BF.LOADCHUNK new x data", "ERR Second argument must be numeric"),
         ("BF.LOADCHUNK new 2 data", "ERR not found"),
