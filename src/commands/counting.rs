@@ -58,8 +58,8 @@ impl Changing for Counter {
             return Ok(());
         }
         let way_out = match limit <= u64::from(counting::Params::MAX_EXACT_LIMIT) {
-            true => format!("create the counter with EXACT {limit}, or use BF.ADMIT"),
-            false => format!("use BF.ADMIT, since EXACT is at most {}", counting::Params::MAX_EXACT_LIMIT),
+            true => format!("create the counter with EXACT {limit}, or use a filter's ADMIT"),
+            false => format!("use a filter's ADMIT, since EXACT is at most {}", counting::Params::MAX_EXACT_LIMIT),
         };
         Err(CommandError::Argument(format!(
             "bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"

@@ -84,10 +84,10 @@ fn a_limit_above_the_exact_limit_is_rejected_at_once() {
     let mut client = server.client();
     client.expect("LC.INSERT k EXACT 3 ITEMS a", "1");
     for (command, error) in [
-        ("new LIMIT 251", "LIMIT 251 is above the counter's EXACT limit of 250: create the counter with EXACT 251, or"),
+        ("new LIMIT 251", "EXACT limit of 250: create the counter with EXACT 251, or use a filter's ADMIT"),
         ("new LIMIT 251 ALL DRYRUN", "LIMIT 251 is above the counter's EXACT limit of 250: "),
         ("new LIMIT 300 EXACT 299", "LIMIT 300 is above the counter's EXACT limit of 299: "),
-        ("new LIMIT 65537 EXACT 65536", "EXACT limit of 65536: use BF.ADMIT, since EXACT is at most 65536"),
+        ("new LIMIT 65537 EXACT 65536", "EXACT limit of 65536: use a filter's ADMIT, since EXACT is at most 65536"),
         // The options of a call apply only to a key that it creates.
         ("k LIMIT 4 EXACT 10", "LIMIT 4 is above the counter's EXACT limit of 3: create the counter with EXACT 4, or"),
     ] {
