@@ -195,9 +195,9 @@ impl Partitioned {
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
-    /// // A billion items at a rate of 0.001, 1.84 GB, on three nodes and on twelve.
-    /// assert_eq!(Partitioned::suggested_parts(1_840_000_000, 3), 64);
-    /// assert_eq!(Partitioned::suggested_parts(1_840_000_000, 12), 128);
+    /// // A billion items at a rate of 0.001, 1.87 GB, on three nodes and on twelve.
+    /// assert_eq!(Partitioned::suggested_parts(1_870_000_000, 3), 64);
+    /// assert_eq!(Partitioned::suggested_parts(1_870_000_000, 12), 128);
     /// ```
     pub fn suggested_parts(bytes: u64, nodes: u32) -> u32 {
         let for_size = bytes.div_ceil(PART_BYTES);
