@@ -39,7 +39,7 @@ pub mod bloom {
 
     /// More functions of [`sizing`](crate::bloom::sizing).
     pub mod sizing {
-        pub use crate::bloom::lines::sizing::{estimate_items, sub_filter_capacity};
+        pub use crate::bloom::lines::sizing::{estimate_items, full_bits, sub_filter_capacity};
     }
 
     /// Sizes of RedisBloom's filters.

@@ -37,10 +37,6 @@ const CHANCE: f64 = 3.0;
 /// For a rate of 0.01 and 10,000 items that is 1.7 %. The logarithm stands for the number of bits per item.
 const SCATTER: f64 = 0.26;
 
-/// Up to this error rate, the item count alone tells how full a filter is. Above it, the rate estimated from the bits
-/// is considered too.
-const COUNT_SERVES_UP_TO: f64 = 0.02;
-
 /// How urgent a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -200,6 +196,9 @@ pub struct FilterFacts<'a> {
     pub sub_filters: u64,
     /// Whether a full filter grows.
     pub grows: bool,
+    /// How full the filter is according to its set bits: 1 if it rejects new items. `None` if only the number of items
+    /// decides.
+    pub fill_by_bits: Option<f64>,
     /// The false positive rate to expect now: the share of absent items that are reported as present.
     pub rate: Option<f64>,
     /// The false positive rate that the user asked for.
@@ -226,6 +225,7 @@ impl<'a> FilterFacts<'a> {
             capacity: 0,
             sub_filters: 1,
             grows: true,
+            fill_by_bits: None,
             rate: None,
             error_rate: None,
             window: None,
@@ -258,15 +258,13 @@ impl<'a> FilterFacts<'a> {
             return None;
         }
         let share = self.items as f64 / self.capacity as f64;
-        let by_bits = self.rate_share().filter(|_| self.error_rate.is_some_and(|rate| rate > COUNT_SERVES_UP_TO));
+        let by_bits = self.fill_by_bits.filter(|&by_bits| by_bits > share);
         let wrong = |what: &str| match by_bits {
-            Some(by_bits) if by_bits > share => {
-                format!("is at {} of its rate and cannot grow: it {what}", percent(by_bits))
-            }
-            _ => format!("holds {} of {} items and cannot grow: it {what}", percent(share), self.capacity),
+            Some(by_bits) => format!("is {} full by its set bits and cannot grow: it {what}", percent(by_bits)),
+            None => format!("holds {} of {} items and cannot grow: it {what}", percent(share), self.capacity),
         };
         let larger = self.reserve(self.capacity.saturating_mul(2).max(self.items));
-        let fullest = share.max(by_bits.unwrap_or(0.0));
+        let fullest = by_bits.unwrap_or(share);
         if fullest >= 1.0 {
             let advice = "fill a larger one under another name and rename it";
             Some(Finding::new(Problem::Full, Severity::Critical, wrong("rejects new ones"), advice).command(larger))

@@ -96,21 +96,26 @@ fn only_what_cannot_grow_is_full() {
     }
     let known = FilterFacts { error_rate: Some(0.012345), options: "NONSCALING", ..with(1000, false) };
     assert_eq!(command(&known.findings()), "BF.RESERVE {k}:new 0.012345 2200 NONSCALING");
-    // At high error rates the rate by the bits decides, because the filter counts fewer items than it holds.
-    let loose = |rate| FilterFacts { rate: Some(rate), error_rate: Some(0.5), ..with(720, false) };
-    assert_eq!(codes(&loose(0.44).findings()), []);
-    assert_eq!(codes(&loose(0.46).findings()), [("nearly-full", Severity::Warning)]);
-    let full = loose(0.5).findings();
+    // At high error rates the set bits decide, because the filter counts fewer items than it holds. The rate, which is
+    // estimated from the same bits, may still be below the one asked for.
+    let loose = |by_bits| FilterFacts {
+        fill_by_bits: Some(by_bits),
+        rate: Some(0.499),
+        error_rate: Some(0.5),
+        ..with(720, false)
+    };
+    assert_eq!(codes(&loose(0.89).findings()), []);
+    assert_eq!(codes(&loose(0.9).findings()), [("nearly-full", Severity::Warning)]);
+    assert_eq!(codes(&loose(0.9999).findings()), [("nearly-full", Severity::Warning)]);
+    let full = loose(1.0).findings();
     assert_eq!(codes(&full), [("full", Severity::Critical)]);
-    assert_eq!(full[0].wrong, "is at 100 % of its rate and cannot grow: it rejects new ones");
-    // At low error rates the number of items decides.
-    let tight = FilterFacts { rate: Some(0.01), error_rate: Some(0.01), ..with(800, false) };
+    assert_eq!(full[0].wrong, "is 100 % full by its set bits and cannot grow: it rejects new ones");
+    // A rate that is reached fills no filter.
+    let tight = FilterFacts { rate: Some(0.5), error_rate: Some(0.5), ..with(800, false) };
     assert!(tight.findings().is_empty());
-    let two_percent = FilterFacts { rate: Some(0.02), error_rate: Some(0.02), ..tight };
-    assert!(two_percent.findings().is_empty());
     // The finding names the fuller of both measures, and the count if they are equal.
-    for rate in [0.1, 0.5] {
-        let full = FilterFacts { items: 1000, ..loose(rate) }.findings();
+    for by_bits in [0.1, 1.0] {
+        let full = FilterFacts { items: 1000, ..loose(by_bits) }.findings();
         assert_eq!(full[0].wrong, "holds 100 % of 1000 items and cannot grow: it rejects new ones");
     }
 }

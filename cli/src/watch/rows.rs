@@ -7,7 +7,9 @@ use crate::health::{
     CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, PartiallyLoadedFacts, Severity, WindowFacts,
 };
 use redis::Value;
+use rollcall_core::bloom::sizing::geometry;
 use rollcall_core::counting::{Counter, Params};
+use rollcall_core::unstable::bloom::sizing::{estimate_items, full_bits};
 use rollcall_core::unstable::wire::StillLoading;
 use rollcall_core::window::{ClockSource, Window};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -25,7 +27,7 @@ const BESIDE: &str = "RF";
 const USUAL: &str = "BF";
 
 /// Fields that a filter is asked for one by one with `INFO key FIELD`, after the plain `INFO key`.
-const FIELDS: [&str; 7] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE", "REFRESH"];
+const FIELDS: [&str; 8] = ["ERROR", "FPR", "FILL", "WINDOW", "SLICES", "CLOCK", "VOLATILE", "REFRESH"];
 
 /// The expansion of new filters by default. Advice leaves out options that have their default.
 const DEFAULT_EXPANSION: i64 = 2;
@@ -77,8 +79,13 @@ pub struct Row {
     pub items: Option<i64>,
     /// Number of items that a filter is sized for; `None` for a counter.
     pub capacity: Option<i64>,
-    /// Number of items divided by the capacity; `None` for a counter.
+    /// Number of items divided by the capacity, or how full the set bits show the filter to be if that is more; `None`
+    /// for a counter.
     pub fill: Option<f64>,
+    /// How full a filter that cannot grow is according to its set bits: 1 if it rejects new items. `None` if only the
+    /// number of items decides.
+    #[serde(skip)]
+    pub fill_by_bits: Option<f64>,
     /// For a filter its false positive rate now; for a counter its relative standard error now. Both are shares, 0 to
     /// 1.
     pub rate: Option<f64>,
@@ -155,6 +162,7 @@ impl Row {
             capacity: count(self.capacity),
             sub_filters: count(self.filters),
             grows,
+            fill_by_bits: self.fill_by_bits,
             rate: self.rate,
             error_rate: self.asked,
             window,
@@ -331,6 +339,9 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
             None if grows => "grows".to_owned(),
             None => "fixed".to_owned(),
         };
+        if key.class == Class::Filter && !grows && row.window.is_none() {
+            row.fill_by_bits = field("FILL").as_ref().and_then(number).and_then(|ratio| fill_by_bits(&row, ratio));
+        }
         let expansion = option("EXPANSION", value("Expansion rate").and_then(integer), DEFAULT_EXPANSION);
         let window = match row.window {
             Some(window) => Some(options_of(window, row.slices)),
@@ -349,7 +360,8 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
         };
     }
     if let (Some(items), Some(capacity)) = (row.items, row.capacity) {
-        row.fill = Some(items as f64 / capacity.max(1) as f64);
+        let by_count = items as f64 / capacity.max(1) as f64;
+        row.fill = Some(row.fill_by_bits.map_or(by_count, |by_bits| by_bits.max(by_count)));
     }
     Some((row, grows))
 }
@@ -392,6 +404,16 @@ fn empty_bytes(row: &Row, [exact_limit, exact_bytes]: [Option<i64>; 2]) -> Optio
     let window = Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System).ok()?;
     let counter = Counter::new(params).ok()?.with_window(window, 0).ok()?;
     i64::try_from(counter.size_bytes()).ok()
+}
+
+/// How full a filter of layout `lines` with one sub-filter is according to the share of its bits that are set, by the
+/// rule of the module. `None` if the module goes by the number of items alone.
+fn fill_by_bits(row: &Row, set_share: f64) -> Option<f64> {
+    let (error_rate, capacity) = (row.asked?, u64::try_from(row.capacity?).ok()?);
+    let geometry = geometry(error_rate, capacity).ok()?;
+    let full_bits = full_bits(error_rate, &geometry)?;
+    let set_bits = (set_share * geometry.num_bits() as f64).round() as u64;
+    Some(estimate_items(&geometry, set_bits) / estimate_items(&geometry, full_bits))
 }
 
 /// The text for a window in the column of modes.

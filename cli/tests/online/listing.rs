@@ -1,8 +1,39 @@
 //! Tests the keys and findings that `top` lists.
 
-use crate::{add_grown, add_partially_loaded, chunks, peer, peer_server, tool, url};
+use crate::{add_grown, add_partially_loaded, chunks, peer, peer_server, tool, url, with_items};
 use rollcall_testkit::client::{add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
+
+/// A regression test: filters with high error rates rejected new items while their findings were only `nearly-full`.
+#[test]
+fn what_rejects_new_items_is_full() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    let rates = ["0.01", "0.05", "0.2", "0.5", "0.9"];
+    for rate in rates {
+        for items in (2700..4200).step_by(60) {
+            client.expect(&format!("BF.RESERVE {rate}:{items} {rate} 3000 NONSCALING"), "+OK");
+            client.call(&with_items(&format!("BF.MADD {rate}:{items}"), "item:", 0..items));
+        }
+    }
+    let ended = tool(&["--json", "top", "--fail-on", "critical", "--url", &to]).expect(1);
+    let mut numbers = [[0; 2]; 5];
+    for row in ended.json().as_array().expect("rows") {
+        let key = row["key"].as_str().expect("a key");
+        let findings = row["findings"].as_array().expect("findings");
+        let is_full = findings.iter().any(|finding| finding["problem"] == "full");
+        assert_eq!(is_full, row["fill"].as_f64().expect("a fill") >= 1.0, "{row}");
+        // An item that the filter takes for a known one is not rejected.
+        let rejects = (0..1000).find_map(|n| match client.call(&["BF.ADD", key, &format!("new:{n}")]) {
+            redis::Value::Int(0) => None,
+            answer => Some(answer != redis::Value::Int(1)),
+        });
+        assert_eq!(rejects, Some(is_full), "{row}");
+        let at = rates.iter().position(|rate| key.starts_with(&format!("{rate}:"))).expect("a rate");
+        numbers[at][usize::from(is_full)] += 1;
+    }
+    assert!(numbers.as_flattened().iter().all(|&number| number > 0), "{numbers:?}");
+}
 
 #[test]
 fn keys_are_listed_with_what_is_wrong() {

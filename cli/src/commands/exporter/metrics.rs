@@ -63,7 +63,10 @@ pub const KEYS_DURATION: Metric =
 pub const KEY_ITEMS: Metric = gauge("key_items", "Items of a filter or members of a counter.");
 pub const KEY_CAPACITY: Metric =
     gauge("key_capacity", "Items that the filter is sized for, with a window the items of one window.");
-pub const KEY_FILL: Metric = with_unit(Of::Ratio, gauge("key_fill", "Items of a filter in parts of its capacity."));
+pub const KEY_FILL: Metric = with_unit(
+    Of::Ratio,
+    gauge("key_fill", "Items of a filter, counted or estimated from its set bits, in parts of its capacity."),
+);
 pub const KEY_ERROR: Metric =
     with_unit(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));
 pub const KEY_ERROR_ASKED: Metric = with_unit(Of::Ratio, gauge("key_error_asked", "The error that was asked for."));

@@ -134,7 +134,7 @@ impl RatedShape {
 /// items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
-pub(in crate::bloom) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
+pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }

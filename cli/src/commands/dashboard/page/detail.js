@@ -93,7 +93,7 @@ class Detail {
   }
 
   fullIn(row) {
-    const left = row.capacity - row.items;
+    const left = row.items / row.fill - row.items;
     if (!(row.growth > 0) || !(left > 0) || known(row.window_seconds)) return '';
     const seconds = (left / row.growth) * row.growth_seconds;
     return seconds < 366 * 86400 ? span(seconds) : 'more than a year';
