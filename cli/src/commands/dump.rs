@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::file::{Entry, Kind, Reader, Writer};
+use crate::file::{Entry, Kind, Reader, Writer, part_of};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, report};
 use crate::progress;
@@ -68,7 +68,6 @@ impl Dump {
             match self.attempt(&mut server, class, &entry, &mut writer, old, &mut resumed, &interrupt) {
                 Ok(Attempt::Whole { bytes, changed }) => {
                     writer.finish()?;
-                    remove(&part)?;
                     let dumped = Dumped {
                         key: shown(key),
                         kind: class.noun(),
@@ -83,9 +82,9 @@ impl Dump {
                     report(format_args!("{} changed: the dump begins again", shown(key)));
                     old = None;
                 }
-                Err(failure) if !writer.is_within_value() => return Err(failure),
+                Err(failure) if !writer.is_within_value() && old.is_none() => return Err(failure),
                 Err(failure) => {
-                    writer.keep_as(&part)?;
+                    writer.keep()?;
                     return Err(failure.note(format!("what arrived is kept as {}", part.display())));
                 }
             }
@@ -159,6 +158,9 @@ impl Dumped {
 
 /// Copies the chunks of an interrupted dump to `writer`. Returns the iterator at which reading continues, and the
 /// number of bytes copied; `None` if the value has changed since.
+///
+/// `writer` overwrites the file `old` itself, chunk by chunk. All records before a chunk keep their lengths, so each
+/// chunk is read before it is overwritten.
 fn take_over(
     server: &mut Server,
     class: Class,
@@ -189,12 +191,15 @@ fn take_over(
     }
     // The caller has compared the header, which shows new items. Changed bits show in the last chunk, which is read
     // again.
-    let mut same = false;
+    let mut same = None;
     let read = chunks(server, class, key, before, |(iterator, chunk)| {
-        same = iterator == at && chunk == last;
+        same = Some(iterator == at && chunk == last);
         Err(Failure::new("one is enough"))
     });
-    Ok((read.is_err() && same).then_some((at, bytes)))
+    match same {
+        Some(same) => Ok(same.then_some((at, bytes))),
+        None => read.map(|_| None),
+    }
 }
 
 /// Properties of a value that must not change during a dump; otherwise the chunks would not fit together.
@@ -217,20 +222,4 @@ fn size(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<u64>, Fa
 
 fn no_key(key: &[u8]) -> Failure {
     Failure::nothing(format!("there is no key {}", shown(key)))
-}
-
-/// The path where an interrupted dump is kept.
-fn part_of(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
-}
-
-fn remove(path: &Path) -> Result<(), Failure> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::new(format!("cannot remove {}: {error}", path.display())))
-        }
-        _ => Ok(()),
-    }
 }

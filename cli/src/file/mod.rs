@@ -1,8 +1,8 @@
 //! Files of values on disk, in the library's [`file`](rollcall_core::persist::file) format. This module adds paths,
 //! temporary files and the tool's error messages.
 //!
-//! A writer uses a temporary file, which gets its name at the end. If the writer is dropped before the end, the file is
-//! deleted:
+//! A writer uses a temporary file `FILE.part`, which gets its name at the end. If the writer is dropped before the end,
+//! the file is deleted:
 //!
 //! ```ignore
 //! let mut file = file::Writer::create(path, replace)?;
@@ -32,7 +32,7 @@ mod write;
 pub use read::Reader;
 pub use rollcall_core::persist::file::{Entry, Kind};
 pub use value::Value;
-pub use write::Writer;
+pub use write::{Writer, part_of};
 
 #[cfg(test)]
 mod tests;

@@ -1,21 +1,21 @@
-//! Writes a file of values under a temporary name, and renames the finished file.
+//! Writes the file of values `FILE` under the name `FILE.part`, and renames the finished file.
 
-use std::ffi::OsStr;
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rollcall_core::persist::file::{self, Entry, FileError};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
-use super::Value;
+use super::{Reader, Value};
 use crate::failure::Failure;
 
 /// Bytes of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A file in progress, which has a temporary name in the folder of its final name.
+/// A file in progress, which has the name [`part_of`] its final name. It is locked, so that only one process writes it.
+/// A file that a killed process left under this name is overwritten, and its first part can be read until then.
 pub struct Writer {
     path: PathBuf,
     replace: bool,
@@ -36,14 +36,19 @@ impl Writer {
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(Failure::new(format!("{} is there and is no file", path.display())).advise("name another file"));
         }
-        let folder = folder_of(path);
-        // The file gets the permissions of an ordinary new file, not the stricter ones of a temporary file.
-        let temporary = tempfile::Builder::new()
-            .prefix(path.file_name().unwrap_or(OsStr::new("rollcall")))
-            .suffix(".part")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| Failure::new(format!("cannot write to the folder {}: {error}", folder.display())))?;
+        let (folder, part) = (folder_of(path), part_of(path));
+        let cannot =
+            |error: io::Error| Failure::new(format!("cannot write to the folder {}: {error}", folder.display()));
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part);
+        let file = file.map_err(cannot)?;
+        // The process that held the lock before may have renamed the file.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !is_named(&file, &part) {
+            return Err(Failure::new(format!("another process writes {}", part.display())).advise("wait for its end"));
+        }
+        if file.metadata().map_err(cannot)?.len() > 0 {
+            Reader::open(&part)?;
+        }
+        let temporary = NamedTempFile::from_parts(file, TempPath::try_from_path(part).map_err(cannot)?);
         let file = file::Writer::new(BufWriter::with_capacity(BUFFER_BYTES, temporary));
         Ok(Writer { path: path.to_owned(), replace, file: file.map_err(|error| failure(path, error))? })
     }
@@ -92,7 +97,7 @@ impl Writer {
         let Writer { path, replace, file } = self;
         let cannot = |error: io::Error| cannot_write(&path, &error);
         let out = file.finish().map_err(|error| failure(&path, error))?;
-        let temporary = out.into_inner().map_err(|error| cannot(error.into_error()))?;
+        let temporary = written(out).map_err(cannot)?;
         temporary.as_file().sync_all().map_err(cannot)?;
         let named = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
         if let Err(error) = named {
@@ -108,16 +113,41 @@ impl Writer {
         self.file.is_within_value()
     }
 
-    /// Keeps the unfinished file under the name `path`. A [`super::Reader`] reads it up to the point where it ends.
+    /// Keeps the unfinished file under the name [`part_of`] its path. A [`Reader`] reads it up to the point where it
+    /// ends. If no value with chunks has been begun, the file stays as a killed process left it.
     ///
     /// # Errors
-    /// When the file cannot be written or renamed.
-    pub fn keep_as(self, path: &Path) -> Result<(), Failure> {
-        let cannot = |error: io::Error| cannot_write(path, &error);
-        let temporary = self.file.into_inner().into_inner().map_err(|error| cannot(error.into_error()))?;
-        temporary.persist(path).map_err(|error| cannot(error.error))?;
+    /// When the file cannot be written.
+    pub fn keep(self) -> Result<(), Failure> {
+        let cannot = |error: io::Error| cannot_write(&self.path, &error);
+        let is_within_value = self.is_within_value();
+        let out = self.file.into_inner();
+        let temporary = if is_within_value { written(out).map_err(cannot)? } else { out.into_parts().0 };
+        temporary.keep().map_err(|error| cannot(error.error))?;
         Ok(())
     }
+}
+
+/// The name of the unfinished file `path`.
+pub fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}
+
+/// Whether an open file has the name `path`.
+fn is_named(file: &File, path: &Path) -> bool {
+    let inode = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let (open, named) = (file.metadata().map(inode), std::fs::metadata(path).map(inode));
+    matches!((open, named), (Ok(open), Ok(named)) if open == named)
+}
+
+/// Writes what is buffered, and removes what the file had after that.
+fn written(out: BufWriter<NamedTempFile>) -> io::Result<NamedTempFile> {
+    let mut temporary = out.into_inner().map_err(|error| error.into_error())?;
+    let len = temporary.stream_position()?;
+    temporary.as_file().set_len(len)?;
+    Ok(temporary)
 }
 
 /// The folder of a file; `.` if the path has none.

@@ -88,6 +88,20 @@ fn only_files_are_replaced() {
     }
 }
 
+/// A file that a killed command left is overwritten; another file of this name is not.
+#[test]
+fn only_unfinished_files_of_the_tool_are_overwritten() {
+    let folder = folder();
+    let filter = folder.read("filter");
+    folder.write("out.part", [&filter[..], &filter].concat());
+    assert_eq!(folder.run("build filter out items").code, 0);
+    assert!(folder.read("out") == filter && !folder.path("out.part").exists());
+    folder.write("other.part", "text");
+    let ran = folder.run("build filter other items");
+    assert_eq!((ran.code, folder.read("other.part")), (3, b"text".to_vec()), "{}", ran.err);
+    assert!(ran.err.contains("other.part is no file of filters and counters"), "{}", ran.err);
+}
+
 /// A regression test: Ctrl-C left the temporary file `out.*.part`.
 #[test]
 fn a_signal_ends_a_build_without_a_trace() {
