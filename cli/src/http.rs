@@ -19,11 +19,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::failure::Failure;
+use crate::interrupt::{Interrupt, LOOK};
 use crate::output::report;
 
 /// The largest number of open connections. Further connections wait to be accepted.
@@ -47,8 +47,8 @@ const HEAD_BYTES: usize = 16 << 10;
 /// Pause after a connection could not be accepted because there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers requests at `address` until SIGINT or SIGTERM. With port 0 the system chooses a port. The line `rollcall:
-/// NAME at http://ADDRESS/` on standard error says that requests are accepted.
+/// Answers requests at `address` until a signal asks the tool to end. With port 0 the system chooses a port. The line
+/// `rollcall: NAME at http://ADDRESS/` on standard error says that requests are accepted.
 ///
 /// All handlers run on one thread, so waiting for a Redis server has to happen on another thread.
 ///
@@ -64,8 +64,7 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await.map_err(cannot)?;
         let bound = listener.local_addr().map_err(cannot)?;
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt()).map_err(cannot)?, signal(SignalKind::terminate()).map_err(cannot)?);
+        let interrupt = Interrupt::listen()?;
         report(format_args!("rollcall: {name} at http://{bound}/"));
         let router = router.layer(middleware::from_fn_with_state(bound.ip().is_loopback(), guard));
         let (permits, graceful) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), GracefulShutdown::new());
@@ -79,8 +78,7 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
             };
             let (permit, accepted) = tokio::select! {
                 next = next => next,
-                _ = interrupt.recv() => break,
-                _ = terminate.recv() => break,
+                () = signalled(&interrupt) => break,
             };
             let Ok((stream, _)) = accepted else {
                 sleep(ACCEPT_PAUSE).await;
@@ -98,6 +96,13 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
         let _ = timeout(END_TIME, graceful.shutdown()).await;
         Ok(())
     })
+}
+
+/// Waits for a signal that asks the tool to end.
+async fn signalled(interrupt: &Interrupt) {
+    while interrupt.check().is_ok() {
+        sleep(LOOK).await;
+    }
 }
 
 /// Rejects requests other than GET and HEAD, requests with a body, and on a loopback address requests for another host.

@@ -13,12 +13,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
-use std::time::Duration;
 
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, LOOK};
 use crate::lines;
 
 /// Number of bytes of a block of a file. Blocks are large for two reasons: starting threads takes negligible time, and
@@ -30,9 +29,6 @@ const PIPED_BYTES: usize = 4 << 20;
 
 /// Number of bytes of a file that a thread reads and processes at a time, so that they stay in its second-level cache.
 const PIECE_BYTES: u64 = 256 << 10;
-
-/// Time between two checks for a signal while waiting for a block.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// The largest size of an item in bytes.
 const MAX_ITEM_BYTES: usize = 512 << 20;

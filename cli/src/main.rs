@@ -25,7 +25,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
@@ -45,6 +45,9 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Time after a signal in which a command ends between two steps and removes its temporary data.
+const END_TIME: Duration = Duration::from_secs(10);
 
 /// Rewrites `check --against KEY` to `compare KEY` and `check --cluster` to `nodes --cluster`, since people look for
 /// these commands under both names.
@@ -99,10 +102,7 @@ fn run() -> Result<ExitCode, Failure> {
     // The command runs on a thread of its own. A signal would turn a wait for a server's reply into an error.
     let output = Arc::new(Output::new(json));
     let of_worker = output.clone();
-    let work = move || command.run(&of_worker, Cli::command());
-    let cannot = |error: std::io::Error| Failure::new(format!("cannot start a thread: {error}"));
-    let worker = thread::Builder::new().spawn(work).map_err(cannot)?;
-    let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let outcome = interrupt::wait(END_TIME, move || command.run(&of_worker, Cli::command())).flatten();
     if let Err(failure) = &outcome {
         output.failure(failure.text(), failure.advice(), failure.exit_code());
     }

@@ -16,7 +16,10 @@ pub mod texts;
 mod value;
 mod writers;
 
-use redis::{Cmd, Connection, Value};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use redis::{Cmd, Connection, RedisResult, Value};
 
 pub use address::{Access, Address, Tls, Url};
 pub use error::text_of as error_text;
@@ -31,9 +34,13 @@ pub use value::{Chunk, Read, chunks, first_chunk};
 pub use writers::Writes;
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// The most redirections that one call follows. More than two happen only while a cluster changes.
 const MAX_REDIRECTIONS: u32 = 5;
+
+/// Time that a server has to answer after a signal. Steps in progress can end within it.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A server, or the primaries of a cluster.
 pub struct Server {
@@ -45,7 +52,10 @@ pub struct Server {
 
 struct Node {
     address: Address,
-    connection: Connection,
+    /// Sends packed commands and their number to the thread that has the connection. `None` after a signal has ended
+    /// the wait for replies.
+    commands: Option<Sender<(Vec<u8>, usize)>>,
+    replies: Receiver<RedisResult<Vec<Value>>>,
 }
 
 /// A reply, or the text of the error that the server answered with.
@@ -63,8 +73,7 @@ impl Server {
 
     /// Connects to one server, which may be part of a cluster. Redirections are not followed.
     pub fn connect_one(address: &Address) -> Result<Self, Failure> {
-        let node = Node { connection: address.connect()?, address: address.clone() };
-        Ok(Server { nodes: vec![node], address: address.clone(), slots: None })
+        Ok(Server { nodes: vec![Node::connect(address.clone())?], address: address.clone(), slots: None })
     }
 
     /// The name of the server for display.
@@ -117,7 +126,7 @@ impl Server {
             let known = old.iter().position(|node| node.address.name() == address.name());
             let node = match known {
                 Some(at) => old.swap_remove(at),
-                None => Node { connection: address.connect()?, address },
+                None => Node::connect(address)?,
             };
             self.nodes.push(node);
         }
@@ -189,8 +198,7 @@ impl Server {
                 (Some("ASK"), Some(place)) => {
                     let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
                     let Ok(port) = port.parse() else { break };
-                    let address = self.address.node(host, port);
-                    let mut node = Node { connection: address.connect()?, address };
+                    let mut node = Node::connect(self.address.node(host, port))?;
                     let asking = [redis::cmd("ASKING"), command.clone()];
                     answer = node.ask(&asking)?.pop().unwrap_or(answer);
                 }
@@ -218,6 +226,20 @@ impl Server {
 }
 
 impl Node {
+    fn connect(address: Address) -> Result<Self, Failure> {
+        let connecting = address.clone();
+        let mut connection = interrupt::wait(GRACE, move || connecting.connect())??;
+        let (commands, asked) = channel::<(Vec<u8>, usize)>();
+        let (replied, replies) = channel();
+        interrupt::spawn(move || {
+            for (packed, len) in asked {
+                // Sending fails only if the node is gone, and then `asked` ends too.
+                let _ = replied.send(exchange(&mut connection, &packed, len));
+            }
+        })?;
+        Ok(Node { address, commands: Some(commands), replies })
+    }
+
     /// Sends commands to this node in one batch, and reads the replies.
     fn ask(&mut self, commands: &[Cmd]) -> Result<Vec<Answer>, Failure> {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
@@ -226,17 +248,25 @@ impl Node {
         for command in commands {
             packed.extend_from_slice(&command.get_packed_command());
         }
-        self.connection.send_packed_command(&packed).map_err(|problem| lost(&problem))?;
-        let mut answers = Vec::with_capacity(commands.len());
-        for _ in commands {
-            let reply = self.connection.recv_response().map_err(|problem| lost(&problem))?;
-            answers.push(match error::text_of(&reply) {
-                Some(text) => Err(text),
-                None => Ok(reply),
-            });
-        }
-        Ok(answers)
+        let asked = self.commands.take().filter(|asked| asked.send((packed, commands.len())).is_ok());
+        let replies = if asked.is_some() { interrupt::receive(GRACE, &self.replies)? } else { None };
+        let Some(replies) = replies else {
+            interrupt::check()?;
+            return Err(Failure::new(format!("{} was lost", self.address.name())));
+        };
+        self.commands = asked;
+        let answer = |reply: Value| match error::text_of(&reply) {
+            Some(text) => Err(text),
+            None => Ok(reply),
+        };
+        Ok(replies.map_err(|problem| lost(&problem))?.into_iter().map(answer).collect())
     }
+}
+
+/// Sends `packed` commands, and reads `len` replies.
+fn exchange(connection: &mut Connection, packed: &[u8], len: usize) -> RedisResult<Vec<Value>> {
+    connection.send_packed_command(packed)?;
+    (0..len).map(|_| connection.recv_response()).collect()
 }
 
 /// The first word of a command.

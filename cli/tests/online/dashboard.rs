@@ -83,7 +83,7 @@ fn answers_are_for_this_page_alone() {
     });
     assert!(state["looked"].is_null() && state["rows"].as_array().is_some_and(Vec::is_empty), "{state}");
     assert!(state["troubles"][0]["text"].as_str().is_some_and(|text| text.contains("cannot connect")), "{state}");
-    assert_eq!(pages.end("-TERM"), Some(0));
+    assert_eq!(pages.end("-HUP"), Some(0));
     tool(&["--json", "dashboard"]).expect(2);
     tool(&["dashboard", "--bind", "nowhere"]).expect(2);
 }

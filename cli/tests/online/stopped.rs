@@ -60,8 +60,12 @@ fn answer(server: &TcpStream, stream: &TcpStream, left: &AtomicU64) {
 }
 
 fn start(arguments: &[&str]) -> Child {
+    start_with(arguments, Stdio::null())
+}
+
+fn start_with(arguments: &[&str], input: Stdio) -> Child {
     let mut command = rollcall_testkit::heeding_signals(env!("CARGO_BIN_EXE_rollcall"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the tool starts")
 }
 
@@ -225,4 +229,93 @@ fn a_dump_that_is_interrupted_keeps_what_arrived() {
     assert!(lines[1].ends_with("file.part"), "{lines:?}");
     let left: Vec<_> = std::fs::read_dir(folder.path()).expect("the folder").collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// A regression test: a signal did not end an import that waited for standard input.
+#[test]
+fn an_import_that_waits_for_lines_ends() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        client.expect("LC.RESERVE c", "+OK");
+        let arguments = ["import", "-", "c", "--batch", "1", "--pipeline", "1", "--url", &url(&server)];
+        let mut child = start_with(&arguments, Stdio::piped());
+        let mut input = child.stdin.take().expect("its input");
+        input.write_all(b"ann\nben\n").expect("it reads its input");
+        wait_until("both lines", || (client.int("LC.COUNT c") == 2).then_some(()));
+        signal(&child, name);
+        wait_until("its end", || child.try_wait().expect("its status"));
+        let ended = end(child);
+        assert_eq!(ended.code, code, "{}", ended.err);
+        let said = "rollcall: interrupted\n  the first 2 lines are in: to go on after them, add --skip 2";
+        // The signal may arrive before the reply to the second command.
+        assert!(ended.err.starts_with(said) || ended.err.contains("the first 1 lines"), "{}", ended.err);
+        drop(input);
+        client.expect("DEL c", "1");
+    }
+}
+
+/// A regression test: a signal did not end a command that waited for a server's answer.
+#[test]
+fn a_server_that_does_not_answer_keeps_no_command() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    large(&mut client);
+    client.expect("SADD set a", "1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    std::fs::write(path("lines"), "a\n").expect("the file");
+    tool(&["dump", "f:large", &path("file"), "--url", &url(&server)]).expect(0);
+    let there = url(&other);
+    for (bytes, arguments) in [
+        (9_000_000, &["dump", "f:large", &path("new"), "--url", "NARROW"][..]),
+        (9_000_000, &["copy", "NARROW", &there, "--watch", "0"]),
+        (100, &["load", &path("file"), "new", "--url", "NARROW"]),
+        (10, &["import", &path("lines"), "a:counter", "--url", "NARROW"]),
+        (10, &["compare", "a:counter", "set", "--url", "NARROW"]),
+    ] {
+        let narrow = Narrow::to(&server, bytes);
+        let to = narrow.url();
+        let arguments: Vec<&str> = arguments.iter().map(|&word| if word == "NARROW" { &to } else { word }).collect();
+        let child = start(&arguments);
+        narrow.wait();
+        signal(&child, "-TERM");
+        let ended = end(child);
+        assert_eq!(ended.code, 143, "{arguments:?}: {}{}", ended.out, ended.err);
+        assert!(ended.err.starts_with("rollcall: interrupted\n"), "{arguments:?}: {}", ended.err);
+    }
+    assert!(!std::path::Path::new(&path("new")).exists());
+}
+
+/// A regression test: a killed dump left a file with a random name, which the next dump did not use.
+#[test]
+fn a_dump_that_is_killed_leaves_one_file() {
+    let server = Server::start();
+    let mut client = server.client();
+    large(&mut client);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let files = || {
+        let names = std::fs::read_dir(folder.path()).expect("the folder").map(|file| file.expect("a file").file_name());
+        names.filter_map(|name| name.into_string().ok()).collect::<Vec<_>>()
+    };
+    // The first dump is killed after most of the chunks. The second dump reads one of them again, to compare it, and is
+    // killed two chunks later.
+    for bytes in [20_000_000, 2_500_000] {
+        let narrow = Narrow::to(&server, bytes);
+        let child = start(&["dump", "f:large", &path("file"), "--url", &narrow.url()]);
+        narrow.wait();
+        assert_eq!(files(), ["file.part"]);
+        let second = tool(&["dump", "f:large", &path("file"), "--url", &url(&server)]).expect(3);
+        assert!(second.err.contains("another process writes"), "{}", second.err);
+        signal(&child, "-KILL");
+        end(child);
+        assert_eq!(files(), ["file.part"]);
+    }
+    let ended = tool(&["--json", "dump", "f:large", &path("file"), "--url", &url(&server)]).expect(0).json();
+    assert!(ended["resumed_bytes"].as_u64().is_some_and(|bytes| bytes > 16 << 20), "{ended}");
+    assert_eq!(files(), ["file"]);
+    tool(&["dump", "f:large", &path("whole"), "--url", &url(&server)]).expect(0);
+    let [whole, resumed] = ["whole", "file"].map(|name| std::fs::read(path(name)).expect("the dump"));
+    assert!(whole == resumed);
 }

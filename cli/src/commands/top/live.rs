@@ -90,7 +90,9 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
         sort(&mut seen.rows, view.column, view.reverse);
         let page = draw(&seen, &mut view).map_err(cannot)?;
         while !poll(LOOK.min(interval.saturating_sub(asked.elapsed()))).map_err(cannot)? {
-            interrupt.check()?;
+            if interrupt.check().is_err() {
+                return Ok(());
+            }
             if asked.elapsed() >= interval {
                 seen = look(&mut nodes, pattern);
                 asked = Instant::now();
