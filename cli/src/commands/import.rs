@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::lines;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, Server, Url, shown};
+use crate::server::{Class, Server, Url, shown, texts};
 use crate::table;
 
 /// Arguments of `import`.
@@ -101,7 +101,8 @@ impl Import {
             interrupt.check().map_err(|failure| self.go_on(&imported, failure))?;
             let mut commands = Vec::new();
             for _ in 0..self.pipeline {
-                let items: Vec<Vec<u8>> = input.by_ref().take(self.batch as usize).collect::<Result<_, _>>()?;
+                let items = input.by_ref().take(self.batch as usize).collect::<Result<Vec<_>, _>>();
+                let items = items.map_err(|failure| self.go_on(&imported, failure))?;
                 if items.is_empty() {
                     break;
                 }
@@ -113,7 +114,13 @@ impl Import {
             for (size, answer) in sizes.into_iter().zip(answers) {
                 let rejected =
                     |text: &str| server.rejected(key, &format!("{}.{}", class.family(), self.verb(class)), text);
-                let reply = answer.map_err(|text| self.go_on(&imported, rejected(&text)))?;
+                let reply = answer.map_err(|text| match &self.create {
+                    Some(options) if imported.items == 0 && texts::is_wrong_option(&text) => {
+                        Failure::arguments(format!("--create \"{options}\": {text}"))
+                            .advise("give options of BF.INSERT or LC.INSERT; rollcall plan finds them")
+                    }
+                    _ => self.go_on(&imported, rejected(&text)),
+                })?;
                 let Added { items, new, error } = added(&reply, size);
                 imported.new += new;
                 imported.items += items;

@@ -66,7 +66,8 @@ impl Load {
                     .advise("the first is loaded; without a key each is loaded as the key that it had"));
             }
             let key = self.key.clone().map(String::into_bytes).or_else(|| entry.key.clone()).ok_or_else(|| {
-                Failure::new(format!("{} does not name the key", self.file.display())).advise("rollcall load FILE KEY")
+                Failure::arguments(format!("{} does not name the key", self.file.display()))
+                    .advise("rollcall load FILE KEY")
             })?;
             all.push(self.load(&mut server, &mut reader, &entry, &key, &interrupt)?);
         }

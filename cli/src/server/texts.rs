@@ -1,6 +1,6 @@
 //! Recognizes error messages of servers and of RedisBloom. The messages of this module come from the library.
 
-use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND};
+use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, StillLoading};
 
 /// Whether this module or RedisBloom answered that the key does not exist.
 pub fn is_gone(error: &str) -> bool {
@@ -15,6 +15,15 @@ pub fn is_bad_data(error: &str) -> bool {
 /// Whether the server does not know the command.
 pub fn is_unknown_command(error: &str) -> bool {
     error.contains("unknown command")
+}
+
+/// Whether a server rejected an option of INSERT. Errors of this class with other causes are excluded.
+pub fn is_wrong_option(error: &str) -> bool {
+    let is_too_large = error.contains(" bytes") && error.contains("more than");
+    error.starts_with("ERR ")
+        && !is_unknown_command(error)
+        && !is_too_large
+        && StillLoading::from_error(error).is_none()
 }
 
 /// Whether the server does not know the type of keys.
@@ -40,4 +49,24 @@ pub fn needs_no_password(error: &str) -> bool {
 /// The error rate in a line of a `BF.DEBUG` reply; `None` if the line has none.
 pub fn ratio(line: &str) -> Option<f64> {
     line.split(' ').find_map(|word| word.strip_prefix("ratio:"))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rejected_options_are_wrong_arguments() {
+        for (error, is_wrong) in [
+            ("ERR unknown option 'FOO'", true),
+            ("ERR bad error rate: expected a number, got 'x'", true),
+            ("ERR unknown command 'BF.INSERT'", false),
+            ("ERR the filter needs 9 bytes, more than max-key-bytes (8)", false),
+            ("ERR the filter needs 9 bytes more, more than maxmemory leaves (8)", false),
+            ("ERR filter is still loading: 5 of 10 bytes", false),
+            ("NOPERM no", false),
+        ] {
+            assert_eq!(is_wrong_option(error), is_wrong, "{error}");
+        }
+    }
 }

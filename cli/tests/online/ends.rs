@@ -23,6 +23,8 @@ fn nothing_that_was_done_is_no_success() {
     }
     let (here, there, nothing) = (url(&server), url(&other), url(&empty));
     let (no_lines, lines, pairs, new) = (path("no-lines"), path("lines"), path("pairs"), path("new"));
+    tool(&["build", "counter", &path("no-key"), &path("lines")]).expect(0);
+    let no_key = path("no-key");
     let cases: &[(&[&str], i32, &str)] = &[
         (&["compare", "count:1", "set:1", "--url", &here], 0, ""),
         (&["compare", "count:1", "--url", &here], 2, "nothing to compare with"),
@@ -57,6 +59,7 @@ fn nothing_that_was_done_is_no_success() {
         (&["dump", "set:1", &new, "--url", &here], 3, "no filter and no counter"),
         (&["dump", "count:1", &new, "--url", &here], 0, ""),
         (&["load", &new, "count:1", "--url", &here], 3, "exists"),
+        (&["load", &no_key, "--url", &here], 2, "does not name the key"),
         (&["import", &lines, "count:1", "--url", &here], 0, ""),
         (&["import", &no_lines, "count:1", "--url", &here], 4, "nothing was added"),
         (&["import", &lines, "count:1", "--skip", "2", "--url", &here], 4, "has no items after the first 2"),
