@@ -53,6 +53,11 @@ pub fn count(number: i64) -> String {
     text
 }
 
+/// A number of things: `1 key`, `2 keys`.
+pub fn noun(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number as i64), if number == 1 { "" } else { "s" })
+}
+
 /// Formats seconds in the two largest units: `2 d 3 h`.
 pub fn seconds(seconds: u64) -> String {
     match seconds {

@@ -13,7 +13,7 @@
 use serde::Serialize;
 
 use crate::numbers::{decimal, signed};
-use crate::table::table;
+use crate::table::{noun, table};
 
 /// The chance that correct counters exceed one bound.
 const LEVEL: f64 = 1e-4;
@@ -33,7 +33,7 @@ const BARS: usize = 16;
 /// Length of the longest bar in characters.
 const BAR_WIDTH: usize = 40;
 
-/// Statistics of the differences between estimating counters and their sets, in standard errors.
+/// Statistics of the differences between counters and their sets where either is an estimate, in standard errors.
 #[derive(Debug, Serialize)]
 pub struct Counters {
     number: usize,
@@ -90,7 +90,7 @@ impl Counters {
             quantiles.push(vec![format!("{:.0} %", part * 100.0), signed(*value)]);
         }
         let longest = self.histogram.iter().copied().max().unwrap_or(0).max(1);
-        let mut bars = vec![["standard errors", ">counters", ""].map(str::to_owned).to_vec()];
+        let mut bars = vec![["standard errors", ">estimates", ""].map(str::to_owned).to_vec()];
         for (at, &number) in self.histogram.iter().enumerate() {
             let from = at as f64 / 2.0 - 4.0;
             let name = match at {
@@ -106,9 +106,8 @@ impl Counters {
             Judged::BeyondChance { what } => what,
         };
         format!(
-            "{} counters that estimate; differences in standard errors: mean {}, spread {}; {verdict}\n\n{}\n\n{}\n\n\
-             {}",
-            self.number,
+            "{}; differences in standard errors: mean {}, spread {}; {verdict}\n\n{}\n\n{}\n\n{}",
+            noun(self.number, "estimate"),
             signed(self.mean),
             decimal(self.spread),
             table(&shares),
@@ -135,7 +134,8 @@ fn judge(sum: f64, squares: f64, members: &[f64]) -> Judged {
     let variance: f64 = members.iter().map(|error| 2.0 + 1.0 / (error * error)).sum();
     let freedom = 2.0 * number * number / variance;
     let ninth = 2.0 / (9.0 * freedom);
-    let most = number * (1.0 - ninth + LEVEL_QUANTILE * ninth.sqrt()).powi(3);
+    // With standard errors far below a member the quantile is too small: one collision makes a difference of a member.
+    let most = (number * (1.0 - ninth + LEVEL_QUANTILE * ninth.sqrt()).powi(3)).max(step * step);
     if squares > most {
         return Judged::BeyondChance {
             what: format!(
@@ -187,6 +187,12 @@ mod tests {
         // hundred.
         let counters = Counters::from_differences([(-6.0, 0.316)].into_iter()).expect("a counter");
         assert_eq!(counters.judged, Judged::AsChance);
+        // A regression test: an exact counter of 3 members was off by more than chance from a HyperLogLog that counts 3
+        // too, whose standard error is 0.024 members.
+        for (members, is_chance) in [(0.0, true), (1.0, true), (-1.0, true), (2.0, false)] {
+            let counters = Counters::from_differences([(members / 0.024, 0.024)].into_iter()).expect("a counter");
+            assert_eq!(counters.judged == Judged::AsChance, is_chance, "{members}");
+        }
     }
 
     #[test]

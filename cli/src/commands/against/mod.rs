@@ -18,7 +18,7 @@ use crate::numbers;
 use crate::output::Output;
 use crate::progress;
 use crate::server::{Class, Server, Url, integer, number, pairs, shown, text};
-use crate::table::{count, table};
+use crate::table::{count, noun, table};
 use judge::{Counters, Judged};
 use set::{MAX_MISSES, Set};
 
@@ -67,7 +67,8 @@ pub struct Compared {
     pub members: u64,
     /// The count that the key reports.
     pub counted: u64,
-    /// The difference between count and set in standard errors; `None` unless the counter estimates.
+    /// The difference between count and set in standard errors; `None` unless the counter or the set is
+    /// an estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<f64>,
     /// The standard error of the difference between count and set, in members.
@@ -246,11 +247,6 @@ impl Compared {
     fn is_filter(&self) -> bool {
         self.kind == Class::Filter.noun()
     }
-}
-
-/// A number of things.
-fn noun(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", count(number as i64), if number == 1 { "" } else { "s" })
 }
 
 impl Report {
