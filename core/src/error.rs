@@ -49,8 +49,6 @@ named! {
         ErrorRate = "error rate",
         /// The size of each further sub-filter as a multiple of the previous one.
         Expansion = "expansion",
-        /// The growth factor that a classic filter stores.
-        Growth = "growth",
         /// The number of sub-filters of a filter.
         SubFilters = "number of sub-filters",
         /// The layout of a filter: where in the bitmap an item's bits are.
