@@ -17,7 +17,8 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 /// The parameters of a chain, and what is derived from them for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the chain to which the sub-filter belongs.
+    /// The parameters of the chain to which the sub-filter belongs. In the classic layout those of the first
+    /// sub-filter hold for the chain.
     pub(super) params: Params,
     /// The number of the sub-filter in its chain, from 0 on; always 0 in the classic layout.
     index: u64,

@@ -32,8 +32,8 @@ impl Live<'_, Counter> {
     /// was removed. If an item occurs several times, only its first occurrence counts as removed. If no item is a
     /// member, nothing changes.
     ///
-    /// Afterwards the counter has the stored form of a counter to which only the remaining members were added, in their
-    /// order. A merge with a counter that still has a removed member adds the member again.
+    /// The remaining members keep their order. The prefix that the first member decided on stays until no member is
+    /// left. A merge with a counter that still has a removed member adds the member again.
     ///
     /// ```
     /// use rollcall_core::counting::Counter;

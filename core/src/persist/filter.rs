@@ -78,6 +78,9 @@ impl Stored for BloomFilter {
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: BloomFilter,
+    /// Whether the filter has RedisBloom's layout, also after it was taken out.
+    is_classic: bool,
+    chunk_format: ChunkFormat,
     header: Vec<u8>,
     complete: usize,
     /// Bytes of the first `complete` sub-filters together.
@@ -89,7 +92,7 @@ pub struct PartialFilter {
 impl PartialFilter {
     /// Whether the complete filter will have RedisBloom's layout.
     pub fn is_classic(&self) -> bool {
-        self.filter.layout() == BitLayout::Classic
+        self.is_classic
     }
 }
 
@@ -105,7 +108,17 @@ impl Partial for PartialFilter {
         let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        let mut partial = PartialFilter { filter, header, complete, complete_bytes, received_bytes, total_bytes };
+        let (is_classic, chunk_format) = (filter.layout() == BitLayout::Classic, filter.chunk_format());
+        let mut partial = PartialFilter {
+            filter,
+            is_classic,
+            chunk_format,
+            header,
+            complete,
+            complete_bytes,
+            received_bytes,
+            total_bytes,
+        };
         if let Some(payload) = inline {
             partial.push(&payload)?;
             expect("payload length", partial.total_bytes, partial.received_bytes)?;
@@ -119,7 +132,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        self.filter.chunk_format()
+        self.chunk_format
     }
 
     fn received_bytes(&self) -> u64 {
@@ -216,6 +229,8 @@ mod tests {
                 }
                 assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
                 assert!(partial.finish().unwrap() == filter);
+                // The module counts a partial filter by its layout also after it was taken out.
+                assert_eq!(partial.is_classic(), layout == BitLayout::Classic);
             }
         }
     }

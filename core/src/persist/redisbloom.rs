@@ -107,7 +107,9 @@ pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Re
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
 pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     let described = decode_header(header)?;
-    let held_bytes = OWN_BYTES + array_bytes::<u8>(header.len() as u64);
+    // The first sub-filter is stored in the filter itself, if it is the only one.
+    let own_bytes = if described.len() == 1 { OWN_BYTES - size_of::<SubFilter>() as u64 } else { OWN_BYTES };
+    let held_bytes = own_bytes + array_bytes::<u8>(header.len() as u64);
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
     BloomFilter::from_sub_filters(zeroed(described)?)
 }

@@ -53,8 +53,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`, and the largest error rate of `first` and of
-    /// the counters with live slots.
+    /// The union of `first` and `others`, with the parameters of `first`. Its error rate is the largest of the counters
+    /// with live slots, or that of `first` if there is none.
     ///
     /// # Errors
     /// The errors of a merge.
