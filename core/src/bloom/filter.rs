@@ -38,6 +38,9 @@ pub struct BloomFilter {
 /// loaded one.
 pub(crate) const OWN_BYTES: u64 = 48;
 
+/// The bytes of RedisBloom's struct of a filter.
+const REDISBLOOM_BYTES: u64 = 32;
+
 // The size matters because a server may hold millions of small filters.
 const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
@@ -365,7 +368,7 @@ impl BloomFilter {
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     pub fn size_bytes(&self) -> u64 {
-        // RedisBloom's struct of a filter has 32 bytes, and each sub-filter is in a list.
+        // RedisBloom has each sub-filter in a list. A single one of lines is in the filter itself.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -376,7 +379,7 @@ impl BloomFilter {
     /// The bytes of a filter with the sub-filters `sub_filters`, once it has room in its list for one more. The
     /// additional sub-filter itself is not included.
     fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
-        let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { 32 };
+        let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { REDISBLOOM_BYTES };
         let ring = self.ring().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
         let bytes = sub_filters.iter().map(SubFilter::reported_bytes);
         bytes.fold(own + ring as u64, u64::saturating_add)
