@@ -79,7 +79,7 @@ images() {
     for image in $(scripts/image.sh list); do
         name=$(ARCH=$1 scripts/image.sh name "$image")
         ARCH=$1 "${run[@]}" scripts/image.sh build "$image" || { gap "no image $name: the message is above"; continue; }
-        podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt"
+        "${ENGINE:-podman}" image inspect --format "{{.Id}} $name" "$name" >>"$out/images.txt"
     done
 }
 

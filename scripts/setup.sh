@@ -104,7 +104,7 @@ need() {
             command -v objcopy >/dev/null && command -v readelf >/dev/null || packages+=(binutils)
             command -v git >/dev/null || packages+=(git)
             local target
-            target=$("${BASH_SOURCE%/*}/package.sh" target)
+            target=$(SOURCE_DATE_EPOCH=0 "${BASH_SOURCE%/*}/package.sh" target)
             rustc --print target-libdir --target "$target" | xargs test -d || rustup target add "$target" ||
                 fail "Rust's library for $target is missing, and rustup cannot install it."
             ;;

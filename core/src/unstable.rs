@@ -58,9 +58,7 @@ pub mod counting {
 
     /// Bits of a counter, and their segments.
     pub mod layout {
-        pub use crate::counting::layout::{
-            LARGEST_ERRORS, Layout, MAX_SEGMENT_BITS, MAX_SEGMENTS, MIN_SEGMENT_BITS, SegmentCounts,
-        };
+        pub use crate::counting::layout::{LARGEST_ERRORS, Layout, MIN_SEGMENT_BITS, SegmentCounts};
     }
 }
 

@@ -126,15 +126,3 @@ pub fn item(number: usize) -> &'static [u8] {
 pub fn items_of(numbers: &[usize]) -> impl ExactSizeIterator<Item = &'static [u8]> + Clone + '_ {
     numbers.iter().map(|&number| item(number))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    /// Targets take two numbers for two items. "299" was both the number 299 and the hex digits of 665.
-    #[test]
-    fn items_are_distinct() {
-        assert_eq!(POOL.iter().collect::<BTreeSet<_>>().len(), ITEMS);
-    }
-}

@@ -23,7 +23,7 @@ mod family;
 pub mod fields;
 mod forge;
 pub mod forged;
-mod input;
+pub mod input;
 mod laws;
 mod limit;
 mod made;

@@ -1,7 +1,7 @@
 //! Commands that change a key, generic over filters and counters. Each command opens the key, changes the value as of
 //! the time of the command, and replicates the effects.
 //!
-//! A command reads the clock at most once, and only if a value's window follows the system clock. A replicated command
+//! A change reads the clock at most once, and only if the value's window follows the system clock. A replicated command
 //! never reads the clock. Instead, the primary sends each advance of a window before the change that caused it.
 
 use std::iter::once;

@@ -1,11 +1,10 @@
 //! The global allocator of this module. It calls the server's allocator, so that the server's memory accounting,
 //! `maxmemory` and defragmentation include this module's memory.
 //!
-//! `redis_module::alloc::RedisAlloc` is not used, for four reasons:
+//! `redis_module::alloc::RedisAlloc` is not used, for three reasons:
 //! - It has no `alloc_zeroed`: a new filter of 1 GB would be cleared on the server's thread, not lazily by the kernel.
 //! - It ends the process when a large allocation fails.
 //! - It promises alignments that not every malloc gives.
-//! - It cannot run outside a server, where unit tests run.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;

@@ -40,9 +40,9 @@ const FINEST_BITS: u32 = 34;
 /// The smallest `c`: a segment has at least 2^8 slots, which fill whole words.
 pub const MIN_SEGMENT_BITS: u32 = 8;
 /// The largest `c`: a slot within its segment fits 16 bits.
-pub const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
+pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
 /// The number of segments for the smallest `c`; larger ones have fewer.
-pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
+pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
 /// The largest standard error of each `c`, for 251 to 10^10 members, rounded up to four digits. The layout for an error
 /// rate follows from these numbers, so they are part of the stored format.
