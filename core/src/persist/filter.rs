@@ -80,7 +80,6 @@ pub struct PartialFilter {
     filter: BloomFilter,
     /// Whether the filter has RedisBloom's layout, also after it was taken out.
     is_classic: bool,
-    chunk_format: ChunkFormat,
     header: Vec<u8>,
     complete: usize,
     /// Bytes of the first `complete` sub-filters together.
@@ -108,17 +107,9 @@ impl Partial for PartialFilter {
         let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        let (is_classic, chunk_format) = (filter.layout() == BitLayout::Classic, filter.chunk_format());
-        let mut partial = PartialFilter {
-            filter,
-            is_classic,
-            chunk_format,
-            header,
-            complete,
-            complete_bytes,
-            received_bytes,
-            total_bytes,
-        };
+        let is_classic = filter.layout() == BitLayout::Classic;
+        let mut partial =
+            PartialFilter { filter, is_classic, header, complete, complete_bytes, received_bytes, total_bytes };
         if let Some(payload) = inline {
             partial.push(&payload)?;
             expect("payload length", partial.total_bytes, partial.received_bytes)?;
@@ -132,7 +123,9 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        self.chunk_format
+        // A filter that was taken out has no parameters any more.
+        let has_parameters = !self.filter.chain().is_empty();
+        if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
     }
 
     fn received_bytes(&self) -> u64 {
