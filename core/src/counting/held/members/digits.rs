@@ -37,21 +37,36 @@ pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]
 /// give unspecified bytes.
 #[inline(always)]
 pub(super) fn bytes_of(digits: u64) -> u64 {
-    let letters = digits >> 6 & 0x0101_0101_0101_0101;
-    let nibbles = (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters;
+    let nibbles = nibbles_of(digits);
     let pairs = (nibbles << 4 | nibbles >> 8) & 0x00ff_00ff_00ff_00ff;
     let halves = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
     (halves | halves >> 16) & 0xffff_ffff
 }
 
-/// The bytes of a UUID in the usual form. Other texts give unspecified bytes.
+/// The values of eight hex digits, in upper or lower case, one in each byte.
 #[inline(always)]
-pub(super) fn bytes_of_uuid(item: &[u8; UUID]) -> [u8; 16] {
+fn nibbles_of(digits: u64) -> u64 {
+    let letters = digits >> 6 & 0x0101_0101_0101_0101;
+    (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters
+}
+
+/// Whether eight characters are hex digits with letters of this case: whether their values give the same digits.
+#[inline(always)]
+fn are_digits(characters: u64, case: Case) -> bool {
+    let nibbles = nibbles_of(characters) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = (nibbles + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    characters == nibbles + ZEROS + letters * case as u64
+}
+
+/// The bytes of a UUID in the usual form with letters of this case; `None` for another text.
+#[inline(always)]
+pub(super) fn bytes_of_uuid(item: &[u8; UUID], case: Case) -> Option<[u8; 16]> {
     let four = |at: usize| u64::from(u32::from_le_bytes(item[at..].first_chunk().copied().unwrap_or_default()));
-    let eight = |one, two| bytes_of(four(one) | four(two) << 32);
-    // The bytes are written by two stores of 64 bits, because they are read by loads as long.
-    let halves = [eight(0, 4) | eight(9, 14) << 32, eight(19, 24) | eight(28, 32) << 32];
-    bytemuck::cast([halves[0].to_le_bytes(), halves[1].to_le_bytes()])
+    let digits = [(0, 4), (9, 14), (19, 24), (28, 32)].map(|(one, two)| four(one) | four(two) << 32);
+    let is_uuid = [item[8], item[13], item[18], item[23]] == [b'-'; 4] && digits.iter().all(|&d| are_digits(d, case));
+    let [first, second, third, fourth] = digits.map(bytes_of);
+    let halves = [first | second << 32, third | fourth << 32];
+    is_uuid.then_some(bytemuck::cast(halves.map(u64::to_le_bytes)))
 }
 
 /// Whether `item` is the UUID of these bytes in the usual form.
