@@ -129,4 +129,9 @@ impl SizeLimit for ServerLimit<'_> {
         }
         checked
     }
+
+    #[cold]
+    fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
+        self.within_limits(held_bytes, more_bytes).is_ok()
+    }
 }

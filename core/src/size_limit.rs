@@ -24,12 +24,22 @@ pub trait SizeLimit {
     /// # Errors
     /// [`Error::TooLarge`] if the value may not take them.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
+
+    /// Whether [`check`](Self::check) allows bytes that only save time: without them, the operation still goes on. So a
+    /// limit that counts its rejections does not count one here.
+    fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
+        self.check(held_bytes, more_bytes).is_ok()
+    }
 }
 
 /// A reference is a limit too, so that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)
+    }
+
+    fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
+        (**self).allows(held_bytes, more_bytes)
     }
 }
 

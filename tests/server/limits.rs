@@ -254,6 +254,19 @@ fn clients_copy_no_more_than_limits_let_them() {
     server.assert_up();
 }
 
+/// A list reserves memory for all its items. If the limit does not allow that, no command is rejected.
+#[test]
+fn a_list_of_few_members_stays_within_a_limit() {
+    let server = Server::with_args("max-key-bytes 1048576");
+    let mut client = server.client();
+    client.expect("LC.RESERVE c EXACT 65536 BYTES 1048576", "+OK");
+    let member = "m".repeat(1000);
+    let items = vec![&member[..]; 2000].join(" ");
+    client.expect(&format!("LC.ADD c {items}"), "1");
+    client.expect("LC.COUNT c", "1");
+    assert_eq!(client.info_number("rollcall_rejected_limit"), 0);
+}
+
 #[test]
 fn what_the_machine_cannot_give_is_an_error() {
     let mut server = Server::with_args("max-key-bytes 1125899906842624");

@@ -492,11 +492,15 @@ fn add_to<'a, T: Tag>(
     adding: Adding<'_, T, impl SizeLimit>,
     mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
-    let (seed, mut result) = (adding.spec.params.seed, Ok(()));
+    let (seed, mut has_reserved, mut result) = (adding.spec.params.seed, None, Ok(()));
     while result.is_ok()
         && held.members().is_some()
         && let Some(item) = items.next()
     {
+        // The length of the first member tells how much memory to reserve for the others.
+        if has_reserved.is_none() && held.members().is_some_and(|members| members.len() == 1) {
+            has_reserved = Some(held.reserve(items.size_hint().0 + 1, adding));
+        }
         result = held.add(item, hash64(item, seed), adding).map(&mut added);
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
@@ -509,6 +513,9 @@ fn add_to<'a, T: Tag>(
             }
             result = slots.mark_all(&chunk, adding, &mut added);
         }
+    }
+    if has_reserved == Some(true) {
+        held.trim(seed);
     }
     result
 }

@@ -134,6 +134,27 @@ impl<T: Tag> Held<T> {
         Ok(Mark::New)
     }
 
+    /// Reserves memory for several `more` members in an exact set of one member, see [`Members::reserve`]. Returns
+    /// whether it did.
+    #[inline]
+    pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
+        let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;
+        match self {
+            Held::Exact(members) if more > 1 => {
+                let held_bytes = held_bytes + members.heap_bytes();
+                members.reserve(more, params.room(), params.seed, |more_bytes| limit.allows(held_bytes, more_bytes))
+            }
+            _ => false,
+        }
+    }
+
+    /// Frees the reserved memory that was not needed.
+    pub(super) fn trim(&mut self, seed: u64) {
+        if let Held::Exact(members) = self {
+            members.trim(seed);
+        }
+    }
+
     /// Removes the members among `items`, each with its hash, and sets `removed` for the first occurrence of each
     /// removed member. `places` has room for all items. An estimating set is left unchanged.
     pub(super) fn remove(

@@ -59,7 +59,8 @@ pub fn items(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(|item| format!("more:{item}").into_bytes()).collect()
 }
 /// Adds the items with the first large allocation failing, then with the second, and so on. Items added before the
-/// failure must be stored and reported. Returns the number of failures.
+/// failure must be stored and reported; these are all of them if the failed allocation was only to save time. Returns
+/// the number of failures.
 pub fn add_all_failures<T>(
     empty: impl Fn() -> T,
     items: &[Vec<u8>],
@@ -73,8 +74,10 @@ pub fn add_all_failures<T>(
             assert_eq!(outcome, Ok(()));
             return n - 1;
         }
-        assert_out_of_memory("add_all", &outcome);
-        assert!(reported.len() < items.len());
+        match reported.len() < items.len() {
+            true => assert_out_of_memory("add_all", &outcome),
+            false => assert_eq!(outcome, Ok(())),
+        }
         let mut expected = empty();
         add_all(&mut expected, &items[..reported.len()], &mut Vec::new()).unwrap();
         assert!(same(&ours, &expected), "allocation {n}");

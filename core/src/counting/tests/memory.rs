@@ -41,6 +41,53 @@ fn asked_for(counter: &mut Counter, item: u32) -> (Mark, Vec<(u64, u64)>) {
     (mark, asked.0.into_inner())
 }
 
+/// A list of members asks for the memory of the first one, then for that of all others. Afterwards the counter takes as
+/// much as one that was loaded.
+#[test]
+fn a_list_asks_for_its_memory_at_once() {
+    let numbered = |of: &dyn Fn(u32) -> String| (0..240).map(of).collect::<Vec<_>>();
+    for (items, most_asked) in [
+        (numbered(&|n| format!("{n:08x}-0123-4567-89ab-{n:012x}")), 2),
+        (numbered(&|n| (100_000 + n).to_string()), 2),
+        (numbered(&|n| (100_000 + n).to_string())[..3].to_vec(), 2),
+        // The same few members again and again.
+        (numbered(&|n| (100_000 + n % 7).to_string()), 2),
+        (numbered(&|n| format!("user:{n}")), 4),
+        (numbered(&|n| format!("person{}@example.com", 240 - n)), 3),
+        (numbered(&|n| format!("person{n}@example.com")), 5),
+        // The members do not all fit.
+        (numbered(&|n| format!("{n:01000}")), 100),
+    ] {
+        let params = Params { exact_bytes: 16_384, ..params(250, 0.05) };
+        let plain = Counter::new(params).unwrap();
+        let windowed = plain.try_clone().unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
+        for mut counter in [plain, windowed] {
+            let (asked, mut marks) = (Asked::default(), Vec::new());
+            counter.add_each(items.iter().map(String::as_bytes), &asked, |mark| marks.push(mark)).unwrap();
+            let asked = asked.0.into_inner();
+            assert!(asked.len() <= most_asked, "{} for {:?}: {asked:?}", asked.len(), items[0]);
+            assert_eq!(counter.num_bytes(), reloaded(&counter).num_bytes(), "{:?}", items[0]);
+            let distinct = items.iter().enumerate().map(|(at, item)| !items[..at].contains(item));
+            if counter.is_exact() {
+                assert!(marks.iter().map(|&mark| mark == Mark::New).eq(distinct));
+                assert!(items.iter().all(|item| counter.contains(item).unwrap()));
+            }
+        }
+    }
+}
+
+/// If the limit has no room for what a list might need, it need not have: the list may repeat few members.
+#[test]
+fn a_list_that_repeats_members_asks_for_theirs_alone() {
+    let items: Vec<_> = (0..240).map(|number| format!("member {}", number % 7)).collect();
+    let mut one_by_one = Counter::new(params(250, 0.05)).unwrap();
+    items.iter().for_each(|item| assert!(one_by_one.add(item, &Unlimited).is_ok()));
+    let mut counter = Counter::new(params(250, 0.05)).unwrap();
+    let limit = MaxBytes(one_by_one.num_bytes());
+    counter.add_each(items.iter().map(String::as_bytes), &limit, |_| ()).unwrap();
+    assert_eq!((counter.count(), counter.num_bytes()), (7, one_by_one.num_bytes()));
+}
+
 /// A slot that needs memory asks for it: for a longer list what it grows by, for a larger window all of it.
 #[test]
 fn slots_ask_for_what_they_take() {

@@ -86,6 +86,14 @@ impl Index {
         }
     }
 
+    /// The most members of an index with places and this number of groups; 0 without places.
+    pub(super) fn members(self) -> usize {
+        match self.places {
+            Places::Unindexed | Places::Ordered => 0,
+            Places::Number | Places::Offset | Places::FarOffset => GROUP_MEMBERS * usize::from(self.groups),
+        }
+    }
+
     /// Bytes of the index.
     #[inline]
     pub(super) fn bytes(self) -> usize {

@@ -29,7 +29,7 @@ use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
-use crate::size_limit::{try_reserve, try_to_vec};
+use crate::size_limit::{try_reserve, try_to_vec, try_zeroed};
 
 /// The most bytes that are allocated in advance for the next member.
 const MOST_AHEAD: usize = 64;
@@ -200,9 +200,13 @@ impl<T: Tag> Members<T> {
         let arena = self.as_bytes().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // An index that is larger than needed, because members were removed, is kept.
+        // An index that is larger than needed is kept: members were removed, or are still to come.
         let is_kept = self.index.holds(len, record, arena);
-        let index = if is_kept { Index { record, ..self.index } } else { Index::new(len, record, arena) };
+        let index = if is_kept {
+            Index { record, ..self.index }
+        } else {
+            Index::new(len.max(self.index.members()), record, arena)
+        };
         let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
             // From the second member on, room for one more is allocated too: that halves the number of reallocations of
@@ -219,6 +223,52 @@ impl<T: Tag> Members<T> {
             self.index_anew(index, seed);
         }
         Ok(())
+    }
+
+    /// Reserves memory for `more` members as long as the only one, and makes their index. So the buffer need not grow
+    /// again and again. Returns false, and reserves nothing, if `is_allowed` rejects the bytes or the allocation fails.
+    #[inline(never)]
+    pub(in crate::counting) fn reserve(
+        &mut self,
+        more: usize,
+        room: Room,
+        seed: u64,
+        is_allowed: impl FnOnce(u64) -> bool,
+    ) -> bool {
+        let (front, before) = (self.front(), self.buffer.len());
+        let len = more.saturating_add(self.len()).min(room.members as usize);
+        let records = len.saturating_mul(self.as_bytes().len() - front);
+        let arena = front + records.min(room.arena_bytes() as usize + len * T::BYTES);
+        let index = Index::new(len, self.index.record, arena);
+        let bytes = arena + index.bytes();
+        let has_room =
+            bytes > before && is_allowed((size_class(bytes) - before) as u64) && self.make_room(bytes).is_ok();
+        if has_room {
+            self.index_anew(index, seed);
+        }
+        has_room
+    }
+
+    /// Frees the memory that the members and the smallest index for them do not need, except for the rounding of the
+    /// buffer.
+    #[inline(never)]
+    pub(in crate::counting) fn trim(&mut self, seed: u64) {
+        let (arena, before) = (self.as_bytes().len(), self.buffer.len());
+        let index = Index::new(self.len(), self.index.record, arena);
+        let after = size_class(arena + index.bytes());
+        // If the allocation fails, the larger buffer is kept.
+        if after < before
+            && let Ok(mut buffer) = try_zeroed(after)
+        {
+            buffer[..arena].copy_from_slice(self.as_bytes());
+            if index == self.index {
+                buffer[after - index.bytes()..].copy_from_slice(&self.buffer[before - index.bytes()..]);
+            }
+            self.buffer = buffer;
+            if index != self.index {
+                self.index_anew(index, seed);
+            }
+        }
     }
 
     /// Appends `new` to the arena, which has room for it.
