@@ -10,10 +10,9 @@ use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
 use crate::size_limit::try_zeroed;
 
-/// Bits of a line: one cache line of 64 bytes. Part of the stored format.
+/// The number of bits in a line, which is one cache line of 64 bytes. Part of the stored format.
 pub(crate) const LINE_BITS: u32 = 512;
 
-/// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
 /// 512 bits in one cache line.
@@ -21,7 +20,7 @@ pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
 
-/// The number of lines that [`LineBitmap::count_union`] unites at a time: 4 KiB on the stack.
+/// [`LineBitmap::count_union`] unites this number of lines at a time, in a buffer of 4 KiB on the stack.
 const BLOCK: usize = 64;
 
 /// A bitmap of whole lines, and the number of its set bits. Invariant: `set_bits` bits are set.
@@ -39,7 +38,7 @@ impl fmt::Debug for LineBitmap {
 }
 
 impl LineBitmap {
-    /// A bitmap of `num_lines` lines of zeros. A failed allocation is an error and does not end the process.
+    /// Makes a bitmap of `num_lines` lines of zeros. If memory is lacking, it returns an error instead of aborting.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let len = usize::try_from(num_lines).unwrap_or(usize::MAX);
         Ok(LineBitmap { lines: try_zeroed(len)?, set_bits: 0 })
@@ -58,7 +57,7 @@ impl LineBitmap {
         &self.lines
     }
 
-    /// The lines and the count of set bits. A caller that sets bits must also update the count.
+    /// The lines, and the number of set bits. A caller that sets bits in the lines must also update the number.
     pub(super) fn lines_mut(&mut self) -> (&mut [Line], &mut u64) {
         (&mut self.lines, &mut self.set_bits)
     }
@@ -75,11 +74,11 @@ impl LineBitmap {
         bytemuck::cast_slice(&self.lines)
     }
 
-    /// Writes `bytes` at byte `offset`, where no bit may be set yet. Only the first `len` bytes of the bitmap are in
+    /// Writes `bytes` at byte `offset`, where all bits must still be 0. Only the first `len` bytes of the bitmap are in
     /// use. The old bytes are not read, because reading untouched memory would cost another page fault.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
+    /// [`Error::Corrupt`] if `bytes` reach past `len`. On error the bitmap is unchanged.
     pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let unset = part(&mut self.lines, offset, bytes.len(), len)?;
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
@@ -87,21 +86,21 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// Writes `bytes` at byte `offset`, where bits may be set already; they are overwritten. Otherwise like
-    /// [`LineBitmap::append_bytes`].
+    /// Overwrites the bytes from byte `offset` on with `bytes`. Otherwise it is like [`LineBitmap::append_bytes`].
     pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), len)?;
-        // The old bits are included in the count, so the subtraction cannot underflow.
+        // `set_bits` includes the old bits, so the subtraction cannot underflow.
         self.set_bits = self.set_bits - bits::count_ones_in_bytes(old) + bits::count_ones_in_bytes(bytes);
         old.copy_from_slice(bytes);
         Ok(())
     }
 
-    /// Sets words to earlier values. `words` has the index and the value of each word.
+    /// Changes 64-bit words of the bitmap back to earlier values. `words` has the index and the earlier value of each
+    /// word.
     pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
         let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
         for &(index, before) in words {
-            // The bits of the word are included in the count, so the subtraction cannot underflow.
+            // `set_bits` includes the bits of this word, so the subtraction cannot underflow.
             self.set_bits = self.set_bits - u64::from(own[index].count_ones()) + u64::from(before.count_ones());
             own[index] = before;
         }
@@ -137,7 +136,7 @@ impl LineBitmap {
         })
     }
 
-    /// Changes the bits back to those of `earlier`, a copy that was made before.
+    /// Overwrites the bits with those of `earlier`, a copy of this bitmap from an earlier time.
     pub(super) fn restore(&mut self, earlier: &LineBitmap) {
         self.lines.copy_from_slice(&earlier.lines);
         self.set_bits = earlier.set_bits;
@@ -153,7 +152,7 @@ impl LineBitmap {
         assert_eq!(self.lines.len(), len, "a relocated bitmap keeps its length");
     }
 
-    /// The layout of the allocation of the lines.
+    /// The size and alignment of the heap allocation of the lines.
     pub(super) fn heap_layout(&self) -> Layout {
         Layout::for_value::<[Line]>(&self.lines)
     }

@@ -1,4 +1,5 @@
-//! A Bloom filter that grows, in either layout, with or without a window: what it is, and all questions to it.
+//! A Bloom filter that grows, in either layout of bits, with or without a window. This file has its type and the
+//! methods that only read.
 
 use std::alloc::Layout;
 
@@ -20,33 +21,34 @@ mod merge;
 
 use generations::{Generation, Generations, Parts};
 
-/// A Bloom filter that grows, in either layout. The [module](crate::bloom) describes its guarantees.
+/// A Bloom filter that grows, in either layout of bits. The [module](crate::bloom) describes its guarantees.
 ///
-/// Items are added to the newest sub-filter; the filter has an item if any of its sub-filters has it.
-// The first sub-filter stores the parameters and the rules of growth. So a small filter consists of this sub-filter
-// alone. A server may hold millions of small filters.
+/// A filter is a list of sub-filters. Items are added to the newest sub-filter. The filter contains an item if any of
+/// its sub-filters does.
+// The first sub-filter stores the parameters of the filter and the rules of growth. So a small filter consists of this
+// sub-filter alone, because a server may hold millions of small filters.
 //
 // Invariants: a filter without a window has at least one sub-filter, and only one if it does not scale. All sub-filters
-// have one layout, which is lines if there is a window. In a filter that was not loaded from elsewhere, all sub-filters
-// of a generation except the newest are full; loading does not check this.
+// have the same layout. In a windowed filter, the layout is [`BitLayout::Lines`]. All sub-filters of a slice except the
+// newest are full, unless the filter was loaded: loading does not check this.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
     parts: Parts,
 }
 
-/// The bytes of a filter without its sub-filters, with the mark by which a server distinguishes it from a partially
-/// loaded one.
+/// The bytes of a filter without its sub-filters. A server stores a filter or a partially loaded filter in the same
+/// struct, and the mark that distinguishes them needs no further byte.
 pub(crate) const OWN_BYTES: u64 = 48;
 
 /// The bytes of RedisBloom's struct of a filter.
 const REDISBLOOM_BYTES: u64 = 32;
 
-// The size matters because a server may hold millions of small filters.
+// A server may hold millions of small filters, so the size of this struct matters.
 const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
 impl BloomFilter {
-    /// An empty filter with this layout and these parameters. A classic filter ignores the seed, since RedisBloom has
-    /// none.
+    /// An empty filter with this layout and these parameters. A RedisBloom-compatible filter ignores the seed, since
+    /// RedisBloom has none.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
@@ -61,25 +63,26 @@ impl BloomFilter {
         }
     }
 
-    /// An empty classic filter with the parameters of a filter that exists elsewhere. They may lie outside the ranges
-    /// for new filters. RedisBloom stores a growth factor even for a filter that does not scale: `growth`.
+    /// An empty RedisBloom-compatible filter with the parameters of a filter that RedisBloom made. They may lie outside
+    /// the ranges for new filters. RedisBloom stores a growth factor, here `growth`, even for a filter that does not
+    /// scale.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
     #[doc(hidden)]
     pub fn classic(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
-        // The parameters are derived from the shape, as when a filter is loaded. For a subnormal rate they may differ
-        // from the parameters asked for, because half of such a rate may be rounded.
+        // The filter takes its parameters from the shape, as a loaded filter does. For a subnormal error rate, they may
+        // differ from the arguments, because half of the rate may be rounded.
         let (rules, shape) = Rules::new(&params, growth)?;
         Ok(SubFilter::from_shape(rules, shape, limit)?.into())
     }
 
-    /// An empty windowed filter whose newest slice is `newest_slice`. Methods without a time parameter answer as of the
-    /// newest slice.
+    /// An empty windowed filter whose newest slice is `newest_slice`. Methods without a time parameter answer for the
+    /// time of the newest slice.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`, which is asked for the bytes
-    /// of all slices at once.
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`. `limit` is called once, with
+    /// the bytes that all slices take together.
     pub fn windowed(
         params: Params,
         windowing: Windowing,
@@ -93,10 +96,11 @@ impl BloomFilter {
         Ok(filter)
     }
 
-    /// A filter without a window that has these sub-filters, oldest first.
+    /// Makes a filter without a window from these sub-filters, oldest first.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `sub_filters` is empty, or if no classic filter has these rules or this many sub-filters.
+    /// [`Error::Corrupt`] if `sub_filters` is empty, or if RedisBloom makes no filter with these rules or with as many
+    /// sub-filters.
     #[doc(hidden)]
     pub fn from_sub_filters(sub_filters: Vec<SubFilter>) -> Result<Self, Error> {
         let Some(first) = sub_filters.first() else {
@@ -106,7 +110,8 @@ impl BloomFilter {
         Ok(BloomFilter { parts: Parts::from_vec(sub_filters) })
     }
 
-    /// Builds a windowed filter from its generations, oldest first, which have these sub-filters.
+    /// Makes a windowed filter from its generations and their sub-filters, oldest first. A generation has the items of
+    /// one slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
@@ -149,7 +154,7 @@ impl BloomFilter {
         })
     }
 
-    /// Takes the filter out. What is left has no sub-filters and must not be used.
+    /// Moves the filter out. The filter that remains has no sub-filters and must not be used.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, BloomFilter { parts: Parts::Many(Vec::new(), None) })
     }
@@ -157,7 +162,7 @@ impl BloomFilter {
     /// The layout of the filter.
     #[inline(always)]
     pub fn layout(&self) -> BitLayout {
-        // A windowed filter has this layout even before its first item.
+        // A windowed filter without items has no sub-filter, but its layout is always this one.
         self.chain().first().map_or(BitLayout::Lines, |first| first.spec.layout())
     }
 
@@ -167,8 +172,8 @@ impl BloomFilter {
         self.ring().map(|ring| &ring.windowing)
     }
 
-    /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
-    /// capacity follow from the first sub-filter, and the seed is 0.
+    /// The parameters that the filter was made with. RedisBloom does not store them. So for a RedisBloom-compatible
+    /// filter, error rate and capacity are derived from the first sub-filter, and the seed is 0.
     #[inline(always)]
     pub fn params(&self) -> &Params {
         match self.ring() {
@@ -192,8 +197,8 @@ impl BloomFilter {
         }
     }
 
-    /// The sub-filters, mutable, so that the caller can relocate or overwrite their bitmaps. Relocating changes no bit.
-    /// Overwriting loses items only where RedisBloom loses them too.
+    /// The sub-filters, mutable: callers move their bitmaps in memory, or overwrite them while RedisBloom's data are
+    /// loaded.
     #[inline(always)]
     pub(crate) fn chain_mut(&mut self) -> &mut [SubFilter] {
         match &mut self.parts {
@@ -202,7 +207,7 @@ impl BloomFilter {
         }
     }
 
-    /// The generations of a windowed filter.
+    /// The parts of a windowed filter by slice, with its window; `None` without a window.
     #[inline(always)]
     fn ring(&self) -> Option<&Generations> {
         if let Parts::Many(_, ring) = &self.parts { ring.as_deref() } else { None }
@@ -213,12 +218,12 @@ impl BloomFilter {
         if let Parts::Many(_, ring) = &mut self.parts { ring.as_deref_mut() } else { None }
     }
 
-    /// The generations of a windowed filter that have items, oldest first.
+    /// The slices of a windowed filter that have items, oldest first. The list is empty without a window.
     pub(crate) fn generations(&self) -> &[Generation] {
         self.ring().map_or(&[], |ring| &ring.list)
     }
 
-    /// Each generation with its sub-filters, oldest first.
+    /// Each slice with its sub-filters, oldest first. A filter without a window counts as one slice.
     pub(crate) fn by_generation(&self) -> impl Iterator<Item = (Generation, &[SubFilter])> {
         let whole = Generation { age: 0, len: self.chain().len() as u32, renewed: 0 };
         let (plain, mut rest) = (self.ring().is_none().then_some(whole), self.chain());
@@ -229,8 +234,8 @@ impl BloomFilter {
         })
     }
 
-    /// Two numbers: the generations that have expired once `slices_later` more slices have begun, and the sub-filters
-    /// of these generations.
+    /// Returns how many of the slices that have items will have expired once `slices_later` more slices have begun. The
+    /// second number is how many sub-filters these slices have.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
         let Some(ring) = self.ring() else { return (0, 0) };
         let most = u64::from(ring.windowing.generations());
@@ -238,7 +243,7 @@ impl BloomFilter {
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
     }
 
-    /// The sub-filters that are live once `slices_later` more slices have begun, oldest first.
+    /// The sub-filters that have not expired once `slices_later` more slices have begun, oldest first.
     #[inline]
     fn live_after(&self, slices_later: u64) -> &[SubFilter] {
         match slices_later {
@@ -247,7 +252,7 @@ impl BloomFilter {
         }
     }
 
-    /// The index at which the sub-filters of the newest slice begin.
+    /// The index of the first sub-filter that belongs to the newest slice.
     #[inline]
     fn newest_start(&self) -> usize {
         match self.ring() {
@@ -259,17 +264,17 @@ impl BloomFilter {
         }
     }
 
-    /// The sub-filters of the newest slice.
+    /// The sub-filters that belong to the newest slice.
     #[inline]
     fn newest(&self) -> &[SubFilter] {
         &self.chain()[self.newest_start()..]
     }
 
-    /// The function that hashes an item for [`Live::add_hashes`]. For the command-line tool.
+    /// Returns the function that hashes an item for [`Live::add_hashes`]. The command-line tool calls it.
     #[doc(hidden)]
     #[inline(always)]
     pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
-        // Not inlined, so that loops over items are small enough to be inlined in their callers.
+        // This function is not inlined, so that a loop that calls it is small enough to be inlined.
         #[inline(never)]
         fn hash_in_list(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
             hash(layout, item, seed)
@@ -278,7 +283,7 @@ impl BloomFilter {
         move |item| hash_in_list(layout, item, seed)
     }
 
-    /// A view of the filter at this time.
+    /// A view of the filter at `time`: it answers as if the expired items were removed.
     #[inline]
     pub fn at(&self, time: Time) -> Present<'_> {
         let ring = self.ring();
@@ -291,7 +296,7 @@ impl BloomFilter {
         Present { filter: self, slices_later }
     }
 
-    /// Gives access to the filter, to change it at this time.
+    /// Gives access to the filter for changes at `time`.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -303,8 +308,8 @@ impl BloomFilter {
         self.after(0).may_contain(item)
     }
 
-    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
-    /// after another. Some hundred items may be taken from the iterator before the first answer.
+    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than calling
+    /// `may_contain` for each item. Up to a few hundred items are taken from the iterator before the first answer.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -320,7 +325,7 @@ impl BloomFilter {
         self.after(0).num_items()
     }
 
-    /// The share of set bits.
+    /// The fraction of bits that are set.
     pub fn fill_ratio(&self) -> f64 {
         self.after(0).fill_ratio()
     }
@@ -330,7 +335,7 @@ impl BloomFilter {
         self.after(0).false_positive_rate()
     }
 
-    /// Whether the filter is in the state of a new filter: clearing it would change nothing.
+    /// Whether the filter is in the state of a newly made filter.
     pub fn is_empty(&self) -> bool {
         match &self.parts {
             Parts::One(only) => only.num_items == 0 && only.set_bits() == 0,
@@ -339,7 +344,7 @@ impl BloomFilter {
     }
 
     /// The number of items that all sub-filters together are sized for. In a windowed filter, it is the number of items
-    /// per window.
+    /// that the window is sized for.
     pub fn capacity(&self) -> u64 {
         match self.ring() {
             None => self.chain().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.spec.capacity)),
@@ -347,28 +352,30 @@ impl BloomFilter {
         }
     }
 
-    /// A lower bound of the number of new items that fit before the filter grows or rejects them. Known items take no
-    /// room.
+    /// A lower bound of the number of new items that can be added before the filter grows or rejects them. Items that
+    /// the filter already contains take no room.
     #[inline]
     pub fn room(&self) -> u64 {
         self.newest().last().map_or(0, SubFilter::room)
     }
 
-    /// Whether adding `additions` items changes only bits and counts: there is no window, and the newest sub-filter has
-    /// room for that many new items and can count each of them. For the server module.
+    /// Whether adding `additions` items changes only bits and the number of items, but not the list of sub-filters. The
+    /// server module asks this.
     #[doc(hidden)]
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &SubFilter| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
-        // A classic sub-filter cannot count more items than it has bits. At high error rates, that may be fewer than
-        // its capacity.
+        // The number of items in a RedisBloom-compatible sub-filter is at most its number of bits. At high error rates,
+        // that may be less than its capacity.
         let counts = |newest: &SubFilter| newest.num_items.saturating_add(additions) <= newest.spec.num_bits;
         self.ring().is_none() && self.chain().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
 
-    /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
+    /// The bytes of the filter: of all bitmaps and structs. For a RedisBloom-compatible filter, the result is the one
+    /// of RedisBloom's `BF.INFO`.
     pub fn size_bytes(&self) -> u64 {
-        // RedisBloom has each sub-filter in a list. A single one of lines is in the filter itself.
+        // RedisBloom keeps every sub-filter in a list. In this library, a filter with a single sub-filter in its own
+        // layout (`lines`) has no list.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -376,8 +383,8 @@ impl BloomFilter {
         self.held_bytes(self.chain()) - in_place
     }
 
-    /// The bytes of a filter with the sub-filters `sub_filters`, once it has room in its list for one more. The
-    /// additional sub-filter itself is not included.
+    /// The bytes of a filter with the sub-filters `sub_filters` and room in its list for one more. That further
+    /// sub-filter is not included.
     fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
         let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { REDISBLOOM_BYTES };
         let ring = self.ring().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
@@ -386,9 +393,10 @@ impl BloomFilter {
     }
 }
 
-/// The chance that any of several independent sub-filters errs, from the chance of each.
+/// The probability that at least one of several independent sub-filters reports an absent item as present. `rates` has
+/// this probability for each sub-filter.
 fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
-    // Logarithms are added, since computing 1 - (1 - r) would lose rates below 1e-16.
+    // The sum of logarithms is precise even for rates below 1e-16; a product of `1 - rate` would round them to 0.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }
 
@@ -409,7 +417,7 @@ pub struct Present<'a> {
 }
 
 impl Present<'_> {
-    /// The sub-filters that are live at the time of the view, oldest first.
+    /// The sub-filters that have not expired at the time of the view, oldest first.
     #[inline]
     fn live(&self) -> &[SubFilter] {
         self.filter.live_after(self.slices_later)
@@ -447,7 +455,7 @@ impl Present<'_> {
 
     /// The result of [`BloomFilter::fill_ratio`] at the time of the view.
     pub fn fill_ratio(&self) -> f64 {
-        // A sub-filter from elsewhere may have bits set that no item can set.
+        // A sub-filter that this library did not make may have bits set that no item can set.
         let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
             let num_bits = sub_filter.spec.num_bits;
             (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
@@ -455,19 +463,20 @@ impl Present<'_> {
         if all > 0.0 { set / all } else { 0.0 }
     }
 
-    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view. Renewed items are in several
-    /// generations, and these generations then err for the same absent items. So renewed items lower the rate.
+    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view. A renewed item has the same bits in
+    /// the sub-filters of several slices, so these report the same absent items as present. This lowers the rate.
     pub fn false_positive_rate(&self) -> f64 {
         let (live, generations) = (self.live(), &self.filter.generations()[self.filter.dead(self.slices_later).0..]);
-        // Without a sub-filter the rate may come out as -0.0; `abs` makes it 0.0.
+        // Without a sub-filter the rate may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // Sub-filters of different sizes err for different absent items, so renewed items do not lower the rate.
+        // Sub-filters of different sizes report different absent items as present, so renewed items do not lower the
+        // rate.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // A single bitmap with the items of all generations would err for every absent item for which a generation
-        // errs. So its rate is an upper bound. In this bitmap, a renewed item counts only once.
+        // Consider a single bitmap with the items of all slices. It reports every absent item as present that any
+        // sub-filter reports. So its rate is an upper bound. A renewed item counts only once in this bitmap.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))
@@ -496,7 +505,7 @@ impl OnHeap for BloomFilter {
     }
 }
 
-/// The layout of the allocation of a list; `None` if there is none.
+/// The size and alignment of the heap allocation of a list; `None` if the list has none.
 fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
     Layout::array::<T>(list.capacity()).ok().filter(|layout| layout.size() > 0)
 }
@@ -508,8 +517,8 @@ impl From<SubFilter> for BloomFilter {
     }
 }
 
-/// The expired sub-filters of a filter. Freeing large sub-filters takes long, so the caller may send them to another
-/// thread.
+/// The sub-filters that a filter has removed because they expired. Freeing large bitmaps takes long, so the caller may
+/// send this value to another thread.
 ///
 /// ```
 /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -528,7 +537,7 @@ impl From<SubFilter> for BloomFilter {
 pub struct Expired(Vec<SubFilter>);
 
 impl Expired {
-    /// Bytes of the expired bitmaps.
+    /// The total size of the expired bitmaps, in bytes.
     pub fn num_bytes(&self) -> u64 {
         self.0.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum()
     }
@@ -550,7 +559,7 @@ impl Clone for BloomFilter {
     }
 }
 
-/// Makes a filter that is sized for the number of items. Its other parameters are those of [`Params::default`]. The
+/// Makes a filter with the number of items as its capacity, and otherwise the parameters of [`Params::default`]. The
 /// items are first collected into a list.
 ///
 /// ```

@@ -1,10 +1,10 @@
-//! Look-ups in a long chain, at a cost of little more than one comparison per sub-filter.
+//! Look-ups in a filter of many sub-filters, at a cost of little more than one comparison per sub-filter.
 //!
-//! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
-//! the size. So the bits are laid out once for a group of sub-filters, and one line of each sub-filter is compared with
-//! them. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch costs
-//! more than a comparison. In a full sub-filter, about one line in thirty matches by chance. Only in sub-filters that
-//! match are the other bits looked up.
+//! The positions of an item's bits within its first line are the same in every sub-filter. Only the index of that line
+//! depends on the size. So a mask of these bits is made once for a group of sub-filters, and compared with one line of
+//! each sub-filter. The comparison has no branch, because a mispredicted branch would cost more than a comparison. In a
+//! full sub-filter, about one line in thirty matches by chance. The other lines of the item are read only in
+//! sub-filters that match.
 
 use super::bitmap::Line;
 #[cfg(target_arch = "x86_64")]
@@ -16,31 +16,31 @@ use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks, 
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The number of sub-filters that are screened together. A window of up to seven slices is one group. A larger number
-/// means fewer groups, and each group costs time. But the lines of a chunk should stay in the first-level cache. Free
-/// to change: nothing stored depends on it.
+/// The number of sub-filters in a group whose first lines are compared in one step. A window of up to seven slices is
+/// one group. A larger number means fewer groups, and each group costs time. But the lines of a group should stay in
+/// the first-level cache. The number may be changed: nothing stored depends on it.
 const GROUP: usize = 8;
 
-// A group has at most this number of sub-filters, and each of them needs a bit in the mask.
+// A group has at most this number of sub-filters, and each of them needs a bit in `Candidates`.
 const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 
-/// The size from which the lines of a single bitmap are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a
-/// second-level cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
+/// A single bitmap of at least this number of lines, 256 KiB, is prefetched. Smaller bitmaps fit into a second-level
+/// cache, and a core overlaps loads from there by itself. The number may be changed: nothing stored depends on it.
 const FAR_FROM_LINES: usize = 4096;
 
-/// The size of several bitmaps together from which their lines are prefetched, in lines: 640 KiB. They fill most of a
-/// second-level cache. Free to change: nothing stored depends on it.
+/// Several bitmaps with at least this number of lines in all, 640 KiB, are prefetched. They fill most of a second-level
+/// cache. The number may be changed: nothing stored depends on it.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
-/// The size from which one of several bitmaps is prefetched, in lines: 32 KiB. Smaller ones stay in a cache near
-/// the core while a list is looked up. Free to change: nothing stored depends on it.
+/// One of several bitmaps is prefetched if it has at least this number of lines, 32 KiB. Smaller bitmaps stay in a
+/// cache near the core while a list of items is looked up. The number may be changed: nothing stored depends on it.
 const ONE_FAR_FROM_LINES: usize = 512;
 
-/// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
-/// most of the items. Free to change: nothing stored depends on it.
+/// If most items are expected to be present, this number of sub-filters is looked up first: the newest, which hold most
+/// of the items. The number may be changed: nothing stored depends on it.
 const NEWEST: usize = 4;
 
-/// Which answer is expected for most items of a chunk. A wrong expectation costs time but changes no answer.
+/// Whether most items of a list are expected to be in the filter. A wrong expectation costs time but changes no answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Expected {
     /// Most items are absent.
@@ -49,27 +49,27 @@ pub(super) enum Expected {
     Present,
 }
 
-/// The outcome of the first step of a look-up of a chunk.
+/// The outcome of the first step of a look-up, for up to 64 hashes.
 struct Screened {
     /// The mask of the hashes that were found.
     found: Marks,
     /// The mask of the hashes that are undecided.
     open: Marks,
-    /// The number of sub-filters, the oldest, that may contain undecided hashes.
+    /// Undecided hashes may be in the oldest sub-filters. This is the number of these sub-filters.
     num_oldest: usize,
-    /// For each undecided hash, the mask of those sub-filters that may contain it. Not used if there is a single
+    /// For each undecided hash, the mask of the sub-filters that may contain it. It is not used if there is a single
     /// sub-filter.
     candidates: [Candidates; CHUNK],
 }
 
 impl Screened {
-    /// A look-up that left nothing undecided.
+    /// The outcome of a look-up that left no hash undecided.
     fn found(found: Marks) -> Self {
         Screened { found, open: 0, candidates: [0; CHUNK], num_oldest: 0 }
     }
 }
 
-/// Whether the sub-filters of a chain are in the classic layout.
+/// Whether the sub-filters of a filter are in RedisBloom's layout.
 #[inline(always)]
 fn is_classic(sub_filters: &[SubFilter]) -> bool {
     sub_filters.first().is_some_and(|one| one.spec.classic.is_some())
@@ -82,11 +82,12 @@ pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expec
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// Each round works on three chunks. First, the bits of the present chunk are prefetched, unless they are in a cache.
-/// Then the undecided hashes of the previous chunk are resolved; their bits were prefetched when that chunk was
-/// screened. The answers of the previous chunk are passed on, and the next chunk is hashed, an item at a time, so that
-/// a processor can overlap the two. Finally the present chunk is screened. All prefetches of a chunk follow each other
-/// closely, because a processor then looks up the addresses of several pages at a time.
+/// Each round works on three chunks of up to 64 hashes. First, the bits of the present chunk are prefetched, unless
+/// they are in a cache. Then the undecided hashes of the previous chunk are decided; their bits were prefetched in the
+/// previous round. Then `found` is called for the previous chunk, and the next chunk is hashed. The two alternate item
+/// by item, so that a processor can overlap them. Finally the first lines of the present chunk are compared. All
+/// prefetches of a chunk follow each other closely, because a processor then looks up the addresses of several pages at
+/// a time.
 pub(super) fn look_up_chunks(
     sub_filters: &[SubFilter],
     hashes: impl Iterator<Item = Hash128>,
@@ -102,8 +103,8 @@ pub(super) fn look_up_chunks(
         let marks = resolve_chunk(sub_filters, before, &screened);
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
         screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one. An undecided item counts as found, because where many are
-        // undecided, most are found.
+        // The next chunk of hashes is most likely like this one. An undecided hash counts as found: if many are
+        // undecided, most of them are found later.
         let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
         expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);
@@ -112,7 +113,7 @@ pub(super) fn look_up_chunks(
     (0..before.len()).for_each(|i| answer(before, marks, i));
 }
 
-/// Whether lines of these sub-filters should be prefetched before they are looked up.
+/// Whether these sub-filters are so large that their lines should be prefetched before a look-up.
 pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
     match sub_filters {
         [only] => only.lines().len() >= FAR_FROM_LINES,
@@ -120,9 +121,9 @@ pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
     }
 }
 
-/// Prefetches the lines that [`look_up_chunk`] reads first for the hashes in the mask `pending`, unless they are in a
-/// cache. With a single sub-filter and `Expected::Present`, these are all lines of the hashes.
-/// [`SubFilter::insert_chunk`] needs them, too. Classic sub-filters prefetch their bits themselves.
+/// Prefetches the lines that [`look_up_chunk`] reads first for the hashes in the mask `pending`, unless the lines are
+/// in a cache. With a single sub-filter and `Expected::Present`, these are all lines of the hashes, which
+/// [`SubFilter::insert_chunk`] needs too. RedisBloom-compatible sub-filters prefetch their bits themselves.
 pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
         _ if is_classic(sub_filters) || !is_far(sub_filters) => {}
@@ -134,17 +135,17 @@ pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: M
     }
 }
 
-/// Prefetches the first line of each hash in the mask `pending` in each sub-filter that is not small. It takes one
-/// sub-filter after another: the processor finds the addresses of pages faster if they are in one part of the page
-/// table.
+/// Prefetches the first line of each hash in the mask `pending`, in each sub-filter that is not small. All lines of one
+/// sub-filter are prefetched before those of the next. The processor then finds the addresses of pages faster, because
+/// they are in one part of the page table.
 fn prefetch_first(group: &[SubFilter], hashes: &[Hash128], pending: Marks) {
     for lines in group.iter().map(SubFilter::lines).filter(|lines| lines.len() >= ONE_FAR_FROM_LINES) {
         marked(pending).for_each(|i| probe::prefetch(lines, hashes[i], 0..1));
     }
 }
 
-/// The first step of a look-up: looks for the hashes, at most [`CHUNK`], in all sub-filters. Some hashes may stay
-/// undecided; the lines that [`resolve_chunk`] reads for them are prefetched.
+/// The first step of a look-up: compares the first lines of the hashes, at most [`CHUNK`], in all sub-filters. Some
+/// hashes may stay undecided. The lines that [`resolve_chunk`] reads for them are prefetched.
 fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     match (sub_filters, hashes) {
         (_, [hash]) => Screened::found(look_up(sub_filters, *hash).into()),
@@ -160,7 +161,8 @@ fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expecte
     }
 }
 
-/// The second step of a look-up: returns the mask of the hashes that may have been inserted in any of the sub-filters.
+/// The second step of a look-up, after `screen_chunk`. Returns the mask of the hashes that any of the sub-filters may
+/// contain.
 fn resolve_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], screened: &Screened) -> Marks {
     let &Screened { found, open, num_oldest, ref candidates } = screened;
     if open == 0 {
@@ -178,16 +180,16 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
         return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
-    // Few of the absent items have all their bits in the first line.
+    // Of the absent items, few have all their bits set in the first line.
     let open = probe::screen_chunk(shape, lines, hashes);
     Screened { open, num_oldest: 1, ..Screened::found(0) }
 }
 
-/// The groups in which sub-filters are looked up, newest first.
+/// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
-    // In a chain without a window, most items are in the newest sub-filters. In a windowed filter, items are spread
-    // evenly over the generations, which all have one size unless one has grown. Comparing two sizes is enough to tell
-    // the cases apart, since a wrong guess costs only time.
+    // Without a window, most items are in the newest sub-filters. In a windowed filter, items are spread evenly over
+    // the sub-filters, which all have one size unless a slice has several. Comparing two sizes distinguishes the cases
+    // well enough, since a wrong guess costs only time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
@@ -196,8 +198,8 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
 }
 
 /// The first step of a look-up in several sub-filters, group after group, newest first. A hash that is found is not
-/// looked up in older groups. In the oldest group only the first line of each hash is compared: hashes that match there
-/// stay undecided (`open`) for [`resolve_chunk`], and their other lines arrive from memory meanwhile.
+/// looked up in older groups. In the oldest group only the first line of each hash is compared. The hashes that match
+/// stay undecided (`open`) for [`resolve_chunk`], and their other lines are fetched from memory meanwhile.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     // The total size of the sub-filters is computed at most once, and only if it is needed.
@@ -226,13 +228,13 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
             }
         }
         let Some(next) = next else {
-            // This is the oldest group: `resolve_chunk` decides about the hashes that passed.
+            // This is the oldest group. `resolve_chunk` decides about the hashes whose first line matches.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
         if expected == Expected::Present && is_far() {
-            // Most of the hashes that passed will be found in this group. So lines of the next group are prefetched
-            // only for the other hashes.
+            // Most of the hashes whose first line matches will be found in this group. So lines of the next group are
+            // prefetched only for the other hashes.
             prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);
@@ -240,7 +242,8 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
     screened
 }
 
-/// Returns the mask of those hashes of `pending` that are in any of their candidates in a group.
+/// Returns the mask of the hashes in `pending` that are in a sub-filter of the group. For each hash, `candidates` has
+/// the mask of the sub-filters to look in.
 fn contained(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
     let shape = group[0].spec.item_shape();
     if group.iter().all(|sub_filter| sub_filter.spec.item_shape() == shape) {
@@ -250,27 +253,27 @@ fn contained(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates
     }
 }
 
-/// Whether the sub-filters of a group have one size.
+/// Whether all sub-filters of a group have the same size.
 fn is_even(group: &[SubFilter]) -> bool {
     group.iter().all(|sub_filter| sub_filter.spec.geometry == group[0].spec.geometry)
 }
 
-/// The bitmaps of a group, followed by empty ones.
+/// The bitmaps of a group, filled up with empty bitmaps to [`GROUP`].
 fn bitmaps(group: &[SubFilter]) -> [&[Line]; GROUP] {
     let mut bitmaps = [&[][..]; GROUP];
     bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
     bitmaps
 }
 
-/// Does the same as [`contained`], for sub-filters of any shapes. For each sub-filter, all hashes of which it is a
-/// candidate are looked up together.
+/// Does the same as [`contained`] for sub-filters of different sizes. It goes through the sub-filters, and looks up
+/// together all hashes that may be in one sub-filter.
 fn contained_in_uneven(
     group: &[SubFilter],
     hashes: &[Hash128],
     pending: Marks,
     candidates: &[Candidates; CHUNK],
 ) -> Marks {
-    // For each sub-filter, the mask of the hashes of which it is a candidate.
+    // For each sub-filter, this has the mask of the hashes that may be in it.
     let mut of_each = [0; GROUP];
     for i in marked(pending) {
         for which in marked(candidates[i].into()) {
@@ -328,12 +331,14 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
-/// the hash has the bits of the hash. All `candidates` are 0 before. Returns the mask of the hashes that have any.
+/// Compares the first lines of each hash in the mask `pending`. Writes to `candidates` the mask of the sub-filters in
+/// which all bits of this line are set. All `candidates` are 0 before. Returns the mask of the hashes that match in any
+/// sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
-    // This never shortens the list. It tells the compiler an upper bound, so that it unrolls the loop over the bitmaps.
+    // The slice has the same length as before. Slicing tells the compiler an upper bound, so that it unrolls the loop
+    // over the bitmaps.
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
@@ -343,8 +348,8 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
             }
         },
         _ => {
-            // The masks are written in one loop and read in another: a wide load right after several stores of 64 bits
-            // would have to wait for them.
+            // The masks are written in one loop and read in another. A wide load right after several 64-bit stores to
+            // the same address would have to wait for them.
             let mut masks = [[0; 8]; CHUNK];
             marked(pending).for_each(|i| lay_out(&mut masks[i], places(hashes[i].lo), probes));
             for i in marked(pending) {
@@ -355,15 +360,15 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
     (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
 }
 
-/// The smallest number of bits per line among these sub-filters. In sub-filters with more bits per line, the remaining
+/// The smallest number of bits per line among these sub-filters. In a sub-filter with more bits per line, the remaining
 /// bits are compared later.
 #[inline(always)]
 fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. If `is_even` is
-/// true, all bitmaps have one size, so the line has the same index in all of them.
+/// The mask of the bitmaps in which `has_bits` returns true for the line that is derived from the number `x`. If
+/// `is_even` is true, all bitmaps have the same size, so the line has the same index in all of them.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -5,11 +5,11 @@
 //! filter that scales grows before it exceeds its capacity. No item can be removed.
 //!
 //! A filter takes about `log2(1/error_rate) / ln 2` bits per item (Bloom, "Space/Time Trade-offs in Hash Coding with
-//! Allowable Errors", 1970), and 1 to 5 % more. The 1 to 5 % are needed because the bits of an item lie in a few cache
-//! lines of 64 bytes, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom
-//! Filters", 2007). Adding or finding an item costs one cache miss at error rates down to 0.005, two at rates down to
-//! 0.000025, and so on. Filters that scale are chains (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom
-//! Filters", 2007).
+//! Allowable Errors", 1970), plus 1 to 5 %. The reason for the addition is that the bits of an item lie in a few cache
+//! lines, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
+//! 2007). At error rates down to 0.005, adding or finding an item costs one cache miss. It costs one more for each
+//! further factor of 200. Filters that scale are lists of sub-filters (Almeida, Baquero, Preguiça and Hutchison,
+//! "Scalable Bloom Filters", 2007).
 //!
 //! An attacker who knows the seed can make items that set the same bits; a secret seed prevents that.
 //!

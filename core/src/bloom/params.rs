@@ -30,13 +30,13 @@ pub struct Params {
     pub error_rate: f64,
     /// The number of items that the first sub-filter is sized for.
     pub capacity: u64,
-    /// The size of each further sub-filter as a multiple of the one before; 0 for a filter that does not scale.
+    /// The size of each new sub-filter as a multiple of the previous one; 0 for a filter that does not scale.
     pub expansion: u32,
     /// Seed of the hash.
     pub seed: u64,
 }
 
-/// The parameters of a filter that a server makes when an item is added to a key that does not exist.
+/// The parameters of the filter that a server makes when `BF.ADD` adds an item to a key that does not exist.
 impl Default for Params {
     fn default() -> Self {
         Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 }
@@ -101,7 +101,7 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
 /// use rollcall_core::window::ClockSource;
 ///
 /// let day = Windowing::new(86_400, 4, ClockSource::System, false)?;
-/// // One more slice is live than the window has.
+/// // Besides the slices of the window, the slice that has just begun is live.
 /// assert_eq!((day.window.slices(), day.generations(), day.window.first_slice(50_000)), (4, 5, 2));
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
@@ -115,32 +115,33 @@ pub struct Windowing {
 }
 
 impl Windowing {
-    /// The largest number of slices of a filter.
+    /// The largest number of slices that a filter's window may have.
     pub(crate) const MAX_SLICES: u32 = 64;
 
-    /// The default number of slices of a filter. For the server module, the tool and the Python package.
+    /// The default number of slices of a filter's window. The server module, the command-line tool and the Python
+    /// package use it.
     #[doc(hidden)]
     pub const fn default_slices(refresh: bool) -> u32 {
-        // With refresh, a single generation may have to hold all items, so more slices would take more memory.
+        // With `refresh`, all items may be in each single slice, so every further slice takes more memory.
         if refresh { 2 } else { 4 }
     }
 
-    /// A window of `seconds` seconds, in `slices` slices or fewer ([`Window::new`]).
+    /// A window of `seconds` seconds that is divided into `slices` slices or fewer ([`Window::new`]).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64, or if `seconds` is 0, more than [`Window::MAX_SECONDS`]
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64. Also if `seconds` is 0, more than [`Window::MAX_SECONDS`]
     /// or less than `slices`.
     pub fn new(seconds: u64, slices: u32, clock_source: ClockSource, refresh: bool) -> Result<Self, Error> {
         Ok(Windowing { window: Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?, refresh })
     }
 
-    /// The number of generations that may be live at once.
+    /// The largest number of generations that have not expired. A generation has the items of one slice.
     pub fn generations(&self) -> u32 {
         self.window.slices() + 1
     }
 
-    /// The same window, with another value of `is_volatile`: whether a server deletes the filter once it is empty. For
-    /// the server module.
+    /// The same window, with another value of `is_volatile`: whether a server deletes the filter when all its items
+    /// have expired. The server module calls this method.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
@@ -152,7 +153,8 @@ impl Windowing {
         self.with_volatile(false) == other.with_volatile(false)
     }
 
-    /// The parameters of each generation of a filter with `params`. For the command-line tool.
+    /// The parameters of each generation (the items of one slice) of a filter with `params`. The command-line tool
+    /// calls this method.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
@@ -163,9 +165,9 @@ impl Windowing {
         // holds no more than its capacity.
         let expected = "at least 1 with a window";
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
-        // An absent item is looked up in all generations, so their rates add up.
+        // An absent item is looked up in all slices, so the error rates of the slices add up.
         let error_rate = params.error_rate / f64::from(self.generations());
-        // With refresh, every item may be renewed in every slice. Then each generation holds all items.
+        // With `refresh`, every item may be renewed in every slice. So each slice may have to hold all items.
         let generations = if self.refresh { 1 } else { u64::from(self.window.slices()) };
         let of_generation = Params { error_rate, capacity: params.capacity.div_ceil(generations), ..*params };
         of_generation.validate()?;

@@ -1,4 +1,5 @@
-//! One filter of a chain, in either layout: the parameters that are derived for it, its bits and its counts.
+//! A sub-filter, in either layout of bits: its derived parameters, its bits and its number of items. A filter that
+//! grows is a chain of sub-filters.
 
 use std::alloc::Layout;
 
@@ -14,19 +15,20 @@ use crate::hash::{Hash128, Marks, classic_hash, hash64, hash128};
 use crate::shared::{Pool, Shared, own_layout};
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 
-/// The parameters of a chain, and what is derived from them for one of its sub-filters.
+/// The parameters of a filter, and the parameters that are derived from them for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the chain to which the sub-filter belongs. In the classic layout those of the first
-    /// sub-filter hold for the chain.
+    /// The parameters of the filter to which the sub-filter belongs. In RedisBloom's layout, only those of the first
+    /// sub-filter are valid for the filter.
     pub(super) params: Params,
-    /// The number of the sub-filter in its chain, from 0 on; always 0 in the classic layout.
+    /// The index of the sub-filter in its filter, from 0 on; always 0 in RedisBloom's layout.
     index: u64,
     /// The number of items that the sub-filter is sized for.
     pub(super) capacity: u64,
     /// The false-positive rate that the sub-filter may have at its capacity.
     pub(super) error_rate: f64,
-    /// The lines of the bitmap. In the classic layout, an item has one bit in each of its lines.
+    /// The number of lines of the bitmap, and of lines and bits per item. In RedisBloom's layout, an item counts as
+    /// having one bit in each of its lines.
     pub(crate) geometry: Geometry,
     /// The number of bits of the bitmap that items can set.
     pub(crate) num_bits: u64,
@@ -34,19 +36,19 @@ pub(crate) struct Spec {
     pub(super) num_bytes: u64,
     /// The number of set bits with which the sub-filter is full; `u64::MAX` if the number of items alone decides.
     full_bits: u64,
-    /// The parameters that only the classic layout has.
+    /// The parameters that only RedisBloom's layout has.
     pub(crate) classic: Option<Classic>,
 }
 
-/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. The pools are separate, since
-/// the sub-filters of one long chain can fill a pool.
+/// Two caches of shared derived parameters: one for first sub-filters, one for later sub-filters. The caches are
+/// separate, since the sub-filters of one long filter can fill a cache.
 static SPECS: [Pool<Spec>; 2] = [Pool::new(), Pool::new()];
 
 impl Spec {
-    /// The derived parameters of sub-filter `index` of a chain in the cache-line layout.
+    /// The derived parameters of sub-filter `index` of a filter in the cache-line layout.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when no such sub-filter can exist.
+    /// [`Error::OutOfRange`] if the sub-filter would be too large.
     pub(crate) fn of_lines(params: &Params, index: u64) -> Result<Shared<Self>, Error> {
         let Params { error_rate, capacity, expansion, seed } = *params;
         let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
@@ -68,7 +70,7 @@ impl Spec {
         )
     }
 
-    /// The derived parameters of a sub-filter in the classic layout.
+    /// The derived parameters of a sub-filter in RedisBloom's layout.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.
@@ -95,14 +97,15 @@ impl Spec {
         )
     }
 
-    /// The derived parameters of sub-filter `index` of the chain that starts with this sub-filter. It follows `newest`.
+    /// The derived parameters of the sub-filter that follows `newest` and gets the index `index`. `self` belongs to the
+    /// first sub-filter of the filter.
     ///
     /// # Errors
-    /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] when no such sub-filter can exist.
+    /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] if the sub-filter would be too large.
     pub(super) fn next(&self, newest: &Self, index: u64) -> Result<Shared<Self>, Error> {
         match (&self.classic, &newest.classic) {
-            // The rules are taken from the first sub-filter, because its rules are stored. A merge may have brought in
-            // sub-filters of equal shapes that have other rules.
+            // The rules are taken from the first sub-filter, because only its rules are stored. After a merge, other
+            // sub-filters may have other rules.
             (Some(Classic { rules, .. }), Some(newest)) if rules.scales() => {
                 Self::of_shape(*rules, false, newest.shape.next(rules.growth, rules.options)?)
             }
@@ -117,7 +120,7 @@ impl Spec {
         if self.classic.is_some() { BitLayout::Classic } else { BitLayout::Lines }
     }
 
-    /// The numbers of lines and of bits by which an item is looked up in the cache-line layout.
+    /// The numbers of lines and of bits per line for an item in the cache-line layout.
     #[inline(always)]
     pub(super) fn item_shape(&self) -> ItemShape {
         (self.geometry.lines_per_item, self.geometry.probes_per_line)
@@ -133,7 +136,7 @@ impl Spec {
         array_bytes::<Line>(self.geometry.num_lines).saturating_add(size_of::<SubFilter>() as u64)
     }
 
-    /// Checks that a sub-filter counts no more items than it has bits, since each counted item has set at least one
+    /// Checks that a sub-filter with `num_items` items has at least as many bits, since each counted item has set a new
     /// bit.
     ///
     /// # Errors
@@ -143,7 +146,7 @@ impl Spec {
         Error::check_field(num_items <= self.num_bits, "num_items", expected, num_items)
     }
 
-    /// Checks that equal bits of two sub-filters represent equal items.
+    /// Checks that an item sets the same bits in two sub-filters.
     ///
     /// # Errors
     /// [`Error::Incompatible`].
@@ -160,7 +163,7 @@ impl Spec {
 
     /// The maximum-likelihood estimate of the number of items from the number of set bits. See Swamidass and Baldi,
     /// "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. If
-    /// every bit is set, the likelihood has no maximum. The result is then the estimate for one free bit.
+    /// every bit is set, the likelihood has no maximum. The result is then the estimate for a single 0 bit.
     pub(super) fn estimate_items(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return sizing::estimate_items(&self.geometry, set_bits);
@@ -175,9 +178,9 @@ impl Spec {
         sizing::false_positive_rate(&self.geometry, num_items)
     }
 
-    /// The estimated false-positive rate with `set_bits` set bits. In the classic layout, it is the share of set bits
-    /// to the power of the number of hashes, as for independent positions. See Bloom, "Space/Time Trade-offs in Hash
-    /// Coding with Allowable Errors", 1970.
+    /// The estimated false-positive rate with `set_bits` set bits. In RedisBloom's layout, it is the fraction of set
+    /// bits to the power of the number of hashes, as for independent positions. See Bloom, "Space/Time Trade-offs in
+    /// Hash Coding with Allowable Errors", 1970.
     pub(super) fn rate_with(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return self.rate_of(self.estimate_items(set_bits));
@@ -186,21 +189,21 @@ impl Spec {
         libm::pow(fill.min(1.0), f64::from(self.hashes()))
     }
 
-    /// The sum of the false-positive rates of all sub-filters that may follow the first `len` of the chain. A union
-    /// must reserve this sum for its growth. It is 0 if the filter does not scale.
+    /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
+    /// sub-filters. A union must reserve this sum for its growth. It is 0 if the filter does not scale.
     pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // RedisBloom divides the whole error rate among the sub-filters. If a union of classic filters had to reserve a
-        // rate for later sub-filters, it could not have a single item more than the capacities of its sub-filters. So
-        // only the present rate of such a union is limited.
+        // RedisBloom divides the whole error rate among its sub-filters. If a union of RedisBloom-compatible filters
+        // reserved a part for later sub-filters, it could not hold more items than its capacity. So only the present
+        // rate of the union is limited.
         if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }
 
 /// A Bloom filter of a fixed size. It takes hashes instead of items.
 ///
-/// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and bits beyond those are 0.
-/// `num_items` is at most the number of bits of the bitmap, since an item counts only if it sets a new bit. So the
-/// sum over all sub-filters that fit in memory does not overflow.
+/// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and the bits after these bytes are 0.
+/// `num_items` is at most the number of bits of the bitmap, since an item counts only if it sets a new bit. So the sum
+/// of `num_items` over all sub-filters that fit in memory does not overflow.
 #[derive(Debug, PartialEq)]
 pub struct SubFilter {
     pub(super) bitmap: LineBitmap,
@@ -214,7 +217,7 @@ pub struct SubFilter {
 pub struct SubFilterInfo {
     /// The number of items that the sub-filter is sized for.
     pub capacity: u64,
-    /// The number of insertions that set a bit; after a merge an estimate.
+    /// The number of items that set a new bit when they were inserted. After a merge it is an estimate.
     pub num_items: u64,
     /// The error rate of the sub-filter when full.
     pub error_rate: f64,
@@ -224,13 +227,13 @@ pub struct SubFilterInfo {
     pub hashes: u32,
     /// The number of set bits.
     pub set_bits: u64,
-    /// The geometry of the cache-line layout; `None` in the classic layout.
+    /// The geometry of the cache-line layout; `None` in RedisBloom's layout.
     pub geometry: Option<Geometry>,
 }
 
 impl SubFilter {
-    /// An empty sub-filter in the cache-line layout, with a false-positive rate of at most `error_rate` up to
-    /// `capacity` items.
+    /// An empty sub-filter in the cache-line layout, with a false-positive rate of at most `error_rate` while it holds
+    /// up to `capacity` items.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
@@ -239,7 +242,7 @@ impl SubFilter {
         Self::from_spec(Spec::of_lines(&params, 0)?, 0, limit)
     }
 
-    /// An empty first sub-filter in the classic layout.
+    /// An empty first sub-filter in RedisBloom's layout.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape, an error of `limit`, [`Error::OutOfMemory`].
@@ -247,7 +250,8 @@ impl SubFilter {
         Self::from_spec(Spec::of_shape(rules, true, shape)?, 0, limit)
     }
 
-    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the sub-filter.
+    /// An empty sub-filter. `limit` is asked whether a value that takes `held_bytes` may grow by the bytes of the
+    /// sub-filter.
     ///
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`].
@@ -272,12 +276,12 @@ impl SubFilter {
         SubFilterInfo { capacity, num_items, error_rate, num_bytes, hashes, set_bits, geometry }
     }
 
-    /// The rules and the shape in the classic layout.
+    /// The rules and the shape of a sub-filter in RedisBloom's layout; `None` in the cache-line layout.
     pub fn classic(&self) -> Option<&Classic> {
         self.spec.classic.as_ref()
     }
 
-    /// The hash of an item of the chain.
+    /// The hash of an item, as this sub-filter needs it.
     #[inline(always)]
     pub(super) fn hash(&self, item: &[u8]) -> Hash128 {
         hash(self.spec.layout(), item, self.spec.params.seed)
@@ -307,21 +311,21 @@ impl SubFilter {
         self.bitmap.set_bits()
     }
 
-    /// The bytes of the sub-filter in a chain, as `BF.INFO` reports them. RedisBloom's struct of a sub-filter has 64.
+    /// The bytes of the sub-filter, as `BF.INFO` reports them. RedisBloom's struct of a sub-filter has 64 bytes.
     pub(super) fn reported_bytes(&self) -> u64 {
         let own = if self.classic().is_some() { 64 } else { size_of::<Self>() as u64 };
         own + self.spec.num_bytes
     }
 
-    /// The bytes of the bitmap. They are in memory, so a `usize` holds their number.
+    /// The bytes of the bitmap. The cast is lossless, since the bitmap is in memory.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bitmap.as_bytes()[..self.spec.num_bytes as usize]
     }
 
-    /// Writes `bytes` at byte `offset` of the bitmap, where no bit may be set yet. Loading calls this method.
+    /// Writes `bytes` at byte `offset` of the bitmap, where all bits must still be 0. Loading calls this method.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
+    /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
     pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.bitmap.append_bytes(offset, bytes, self.spec.num_bytes as usize)
     }
@@ -330,7 +334,7 @@ impl SubFilter {
     /// item.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
+    /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
     pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.bitmap.overwrite_bytes(offset, bytes, self.spec.num_bytes as usize)
     }
@@ -341,7 +345,7 @@ impl SubFilter {
         self.num_items >= self.spec.capacity || self.set_bits() >= self.spec.full_bits
     }
 
-    /// A lower bound of the number of new items that fit; 0 if the sub-filter is full.
+    /// A lower bound of the number of new items that fit in the sub-filter; 0 if it is full.
     pub(super) fn room(&self) -> u64 {
         let items = self.spec.capacity.saturating_sub(self.num_items);
         if self.spec.full_bits == u64::MAX {
@@ -352,7 +356,7 @@ impl SubFilter {
 
     /// Whether a sub-filter with `num_items` items and `set_bits` set bits is within its capacity.
     pub(super) fn holds(&self, num_items: u64, set_bits: u64) -> bool {
-        // The last item that fits may set more bits than were missing.
+        // The last item that fits may overshoot the limit of set bits by all of its bits.
         let most_bits = self.spec.full_bits.saturating_add(self.spec.hashes().into());
         num_items <= self.spec.capacity && set_bits < most_bits
     }
@@ -366,8 +370,8 @@ impl SubFilter {
         }
     }
 
-    /// Does the same as [`Self::may_contain`] for the hashes in the mask `pending`, of at most 64 hashes. Returns the
-    /// mask of the hashes that were found.
+    /// Looks up the hashes in the mask `pending`, of at most 64 hashes. Returns the mask of the hashes for which
+    /// [`Self::may_contain`] is true.
     pub(super) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         match &self.spec.classic {
             None => probe::contains_chunk(self.spec.item_shape(), self.lines(), hashes, pending, false),
@@ -375,7 +379,7 @@ impl SubFilter {
         }
     }
 
-    /// Inserts the item with this hash; returns whether any bit was newly set.
+    /// Inserts the item with this hash. Returns whether any bit was newly set.
     #[inline]
     pub fn insert(&mut self, hash: Hash128) -> bool {
         let (lines, set_bits) = self.bitmap.lines_mut();
@@ -391,7 +395,7 @@ impl SubFilter {
         is_new
     }
 
-    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that set a bit.
+    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that newly set a bit.
     pub(super) fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
         let (lines, set_bits) = self.bitmap.lines_mut();
         let (new, free) = match &self.spec.classic {
@@ -437,11 +441,10 @@ pub(super) fn hash(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
     }
 }
 
-/// The sub-filters that a stored header describes, each with its number of items. No memory is allocated for their bits
-/// yet.
+/// The sub-filters that a stored header describes, each with its number of items. Their bitmaps are not allocated yet.
 pub(crate) type Described = Vec<(Shared<Spec>, u64)>;
 
-/// Makes the sub-filters that a header describes, with all their memory, zeroed.
+/// Makes the sub-filters that a header describes, with zeroed bitmaps.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].

@@ -1,4 +1,4 @@
-//! The bits of items in RedisBloom's layout.
+//! The positions of an item's bits in RedisBloom's layout.
 //!
 //! ```text
 //! a = MurmurHash64A(item, 0xc6a4a7935bd1e995), b = MurmurHash64A(item, a)
@@ -12,21 +12,21 @@ use super::sizing::{Rules, Shape};
 use crate::bits;
 use crate::hash::{Hash128, Marks, marked};
 
-/// The number of an item's bits that are prefetched for a look-up. In a full filter each bit is set with chance 1/2, so
-/// for one absent item in four more bits have to be read. Free to change: nothing stored depends on it.
+/// This number of an item's bits is prefetched for a look-up. In a full filter each bit is set with chance 1/2. So only
+/// one absent item in four needs more of its bits read. The number may be changed: nothing stored depends on it.
 const FIRST_PROBES: u32 = 2;
 
-/// The size from which bitmaps are prefetched, in words: 8 MiB. Smaller bitmaps fit in a third-level cache. Prefetching
-/// would slow down look-ups in them, since the processor overlaps these loads by itself. Free to change: nothing stored
-/// depends on it.
+/// Bitmaps of at least this number of words, 8 MiB, are prefetched. Smaller bitmaps fit in a third-level cache. In them
+/// prefetching would slow down look-ups, since the processor overlaps these loads by itself. The number may be changed:
+/// nothing stored depends on it.
 pub(in crate::bloom) const PREFETCH_FROM_WORDS: usize = 1 << 20;
 
 /// The parameters that only sub-filters in RedisBloom's layout have, and the positions of an item's bits.
 #[derive(Debug, PartialEq)]
 pub struct Classic {
-    /// The rules of the chain.
+    /// The rules by which the filter grows.
     pub rules: Rules,
-    /// The shape of the sub-filter.
+    /// The size of the sub-filter, and the number of bits that an item sets.
     pub shape: Shape,
     modulus: Modulus,
 }
@@ -36,8 +36,8 @@ impl Classic {
         Classic { rules, shape, modulus: Modulus::new(shape.num_positions()) }
     }
 
-    /// Prefetches the first `probes` bits of each hash in the mask `pending`, if the bitmap is large and there is more
-    /// than one hash. Otherwise prefetching would save no time.
+    /// For each hash in the mask `pending`, prefetches the first `probes` bits. It does so only for large bitmaps and
+    /// two or more hashes, because otherwise it saves no time.
     fn prefetch(&self, words: &[u64], hashes: &[Hash128], pending: Marks, probes: u32) {
         if words.len() < PREFETCH_FROM_WORDS || pending.count_ones() < 2 {
             return;
@@ -48,11 +48,11 @@ impl Classic {
         }
     }
 
-    /// Whether all bits of an item are set.
+    /// Whether all bits of the item with this hash are set.
     #[inline(always)]
     pub(in crate::bloom) fn contains(&self, lines: &[Line], hash: Hash128) -> bool {
         let words: &[u64] = bytemuck::cast_slice(lines);
-        // No early exit: a branch for each bit would be mispredicted half the time.
+        // The loop has no early exit, because a branch for each bit would be mispredicted half the time.
         let has =
             |which| self.modulus.positions(hash, which).fold(true, |all, position| all & bits::get(words, position));
         // Half of the look-ups of an absent item end at the first bit. The next two bits share a branch, because two
@@ -70,7 +70,7 @@ impl Classic {
         marked(pending).fold(0, |found, i| found | (Marks::from(self.contains(lines, hashes[i])) << i))
     }
 
-    /// Sets the bits of this hash. Returns how many of them were free.
+    /// Sets the bits of the item with this hash. Returns how many of them were 0 before.
     #[inline(always)]
     pub(in crate::bloom) fn insert(&self, lines: &mut [Line], hash: Hash128) -> u64 {
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
@@ -78,8 +78,8 @@ impl Classic {
         positions.fold(0, |free, position| free + u64::from(bits::set(words, position)))
     }
 
-    /// Sets the bits of the hashes in the mask `pending`, in order. Returns the mask of the hashes that set a bit, and
-    /// the number of bits that were free.
+    /// Sets the bits of the items whose hashes are in the mask `pending`, in order. Returns the mask of the hashes that
+    /// set a bit, and the number of bits that were 0 before.
     pub(in crate::bloom) fn insert_chunk(
         &self,
         lines: &mut [Line],
@@ -100,8 +100,8 @@ impl Classic {
     }
 }
 
-/// Reduces numbers modulo the number of positions of a sub-filter, by multiplications, since a division takes several
-/// times as long.
+/// Computes remainders modulo the number of bits of a sub-filter. It multiplies, because a division takes several times
+/// as long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Modulus {
     positions: u64,
@@ -119,13 +119,14 @@ impl Modulus {
     /// `x` modulo the number of positions.
     #[inline(always)]
     fn of(self, x: u64) -> u64 {
-        // Before rounding, the quotient is less than 1 below `x / positions`. So it is right or 1 too small.
+        // The quotient before rounding is less than 1 below `x / positions`. So the rounded quotient is exact or 1 too
+        // small.
         let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = x - quotient * self.positions;
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions of the item's bits with the indices `which`.
+    /// The positions of those bits of the item that have the indices `which`.
     #[inline(always)]
     fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

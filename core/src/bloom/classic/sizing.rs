@@ -4,12 +4,12 @@
 //! bits an item = -ln(error rate) / ln(2)^2         hashes = ceil(ln 2 * bits an item)
 //!
 //! options          bits
-//! NOROUND          floor(capacity * bits an item), at least 1, then up to whole words of 64
+//! NOROUND          floor(capacity * bits an item), at least 1, rounded up to a multiple of 64
 //! neither          the next power of two, 2^n2; the capacity grows to the number of items that fit
 //! ENTRIES_IS_BITS  2^capacity; the capacity becomes the number of items that fit
 //! ```
 //!
-//! A bitmap whose size is a power of two has whole words of 64 bits too, but positions are taken modulo `2^n2`.
+//! A bitmap of `2^n2` bits also takes whole words of 64 bits. If `2^n2` is less than 64, the other bits stay unused.
 
 use super::super::bitmap::LINE_BYTES;
 use super::super::params::Params;
@@ -30,17 +30,17 @@ pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCA
 /// The growth factor that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
-/// The largest number of sub-filters of a loaded classic filter. RedisBloom halves the error rate for each sub-filter,
-/// which is possible 1,074 times. So no filter made by RedisBloom has more sub-filters. The header of a filter with
-/// this many sub-filters is shorter than 64 KiB. A smaller limit would make stored filters unreadable.
+/// The largest number of sub-filters that a loaded RedisBloom-compatible filter may have. RedisBloom halves the error
+/// rate for each sub-filter, which is possible 1,074 times. So no filter made by RedisBloom has more sub-filters than
+/// this. With this number of sub-filters, a header is shorter than 64 KiB. If the limit were lowered, stored filters
+/// could become unreadable.
 const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
-/// The error rate of a sub-filter divided by the error rate of the previous sub-filter. With any other value, filters
-/// would differ from RedisBloom's.
+/// Each sub-filter has this factor times the error rate of the previous sub-filter, as in RedisBloom.
 const TIGHTENING: f64 = 0.5;
 
-/// ln 2 and its square, with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give another
-/// number of hashes, and filters would differ from RedisBloom's.
+/// The natural logarithm of 2 with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give
+/// another number of hashes than RedisBloom's.
 #[expect(clippy::approx_constant, reason = "RedisBloom's digits decide, not the nearest double")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
@@ -48,27 +48,27 @@ const LN_2_SQUARED: f64 = 0.480453013918201;
 /// Largest number of bits per item. The smallest positive error rate requires 1550.
 const MAX_BITS_PER_ITEM: f64 = 1600.0;
 
-/// Largest size of a sub-filter, in bytes. At this limit, sums of a few positions fit 64 bits.
+/// The largest size of a sub-filter, in bytes. With this limit, the sum of a few bit positions fits in 64 bits.
 const MAX_BYTES: u64 = 1 << 57;
 
-/// Largest `n2` that stays within [`MAX_BYTES`].
+/// The largest `n2` (base-2 logarithm of the number of bits) that stays within [`MAX_BYTES`].
 const MAX_N2: u8 = 60;
 
-/// The rules by which a classic filter grows.
+/// The rules by which a filter in RedisBloom's layout grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// The options, as RedisBloom stores them.
+    /// The option flags, as RedisBloom stores them.
     pub options: u32,
     /// The growth factor that RedisBloom stores, also for filters that do not scale.
     pub growth: u32,
 }
 
 impl Rules {
-    /// The rules of a new filter with these parameters, and the shape of its first sub-filter. A filter that does not
-    /// scale stores `growth`, one that scales its expansion.
+    /// Returns the rules of a new filter, and the shape of its first sub-filter. If the filter does not scale, its
+    /// rules have the growth factor `growth`; otherwise they have the expansion.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when no such shape exists.
+    /// [`Error::OutOfRange`] if the first sub-filter would be too large, or if a parameter is out of range.
     pub(in crate::bloom) fn new(params: &Params, growth: u32) -> Result<(Self, Shape), Error> {
         let (scaling, tightening, growth) =
             if params.expansion == 0 { (NO_SCALING, 1.0, growth) } else { (0, TIGHTENING, params.expansion) };
@@ -76,11 +76,12 @@ impl Rules {
         Ok((Rules { options, growth }, Shape::new(params.error_rate * tightening, params.capacity, options)?))
     }
 
-    /// The parameters of a filter with these rules and this first sub-filter. RedisBloom does not store them.
+    /// Derives the parameters of a filter from its rules and its first sub-filter, since RedisBloom does not store
+    /// them.
     pub(in crate::bloom) fn params(self, first: &Shape) -> Params {
         let (asked, scales) = (first.error_rate / TIGHTENING, self.scales());
-        // RedisBloom accepts only rates below 1. But a header from elsewhere may have a first rate of 0.5 or more,
-        // which would lead to a rate of 1 or more.
+        // RedisBloom accepts only error rates below 1. A header that RedisBloom did not write may have a first rate of
+        // 0.5 or more. Doubled, this rate would be 1 or more.
         let error_rate = if scales && asked < 1.0 { asked } else { first.error_rate };
         Params { error_rate, capacity: first.capacity, expansion: if scales { self.growth } else { 0 }, seed: 0 }
     }
@@ -92,7 +93,7 @@ impl Rules {
     /// Checks the rules of a stored filter, and its number of sub-filters.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] naming the field.
+    /// [`Error::Corrupt`] names the invalid field.
     pub(crate) fn validate(self, num_sub_filters: u64) -> Result<(), Error> {
         validate_options(self.options)?;
         let is_valid = !self.scales() || self.growth > 0;
@@ -103,7 +104,7 @@ impl Rules {
     }
 }
 
-/// The shape of a sub-filter.
+/// The size and the error rate of a sub-filter, as RedisBloom stores them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// The number of items that the sub-filter is sized for (RedisBloom's `entries`).
@@ -116,15 +117,15 @@ pub struct Shape {
     pub hashes: u32,
     /// Bytes of the bitmap.
     pub num_bytes: u64,
-    /// If `n2` is not 0, positions of bits are taken modulo `2^n2`, else modulo [`Shape::num_bits`].
+    /// If `n2` is not 0, the sub-filter has `2^n2` bits. Otherwise it has [`Shape::num_bits`] bits.
     pub n2: u8,
 }
 
 impl Shape {
-    /// The shape that RedisBloom gives a sub-filter.
+    /// The shape that RedisBloom computes for a sub-filter.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when no such shape exists.
+    /// [`Error::OutOfRange`] if the sub-filter would be too large, or if a parameter is out of range.
     pub fn new(error_rate: f64, capacity: u64, options: u32) -> Result<Self, Error> {
         check_error_rate(error_rate)?;
         let too_large =
@@ -137,7 +138,7 @@ impl Shape {
             (num_bits, n2, (num_bits as f64 / bits_per_item) as u64)
         } else {
             let wanted = capacity as f64 * bits_per_item;
-            // `wanted` is never NaN.
+            // The comparison relies on `wanted` never being NaN.
             if wanted > (MAX_BYTES * 8) as f64 {
                 return Err(too_large());
             }
@@ -157,10 +158,10 @@ impl Shape {
         Ok(Shape { capacity, error_rate, bits_per_item, hashes: hashes(bits_per_item) as u32, num_bytes, n2 })
     }
 
-    /// The shape of the sub-filter that follows this one.
+    /// The shape of the sub-filter that RedisBloom appends after this sub-filter.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when no such shape exists.
+    /// [`Error::OutOfRange`] if the sub-filter would be too large.
     pub fn next(&self, growth: u32, options: u32) -> Result<Self, Error> {
         let capacity = self.capacity.checked_mul(u64::from(growth)).ok_or_else(|| {
             let got = format!("{} * {growth}", self.capacity);
@@ -169,26 +170,26 @@ impl Shape {
         Shape::new(self.error_rate * TIGHTENING, capacity, options)
     }
 
-    /// Bits of the bitmap.
+    /// The number of bits of the bitmap.
     pub fn num_bits(&self) -> u64 {
         self.num_bytes * 8
     }
 
-    /// The number of lines that hold the bitmap.
+    /// The number of cache lines that the bitmap takes.
     pub(crate) fn num_lines(&self) -> u64 {
         self.num_bytes.div_ceil(LINE_BYTES)
     }
 
-    /// The number of bits that items can set: positions are taken modulo this number.
+    /// The number of bits that items can set. Bit positions are remainders modulo this number.
     pub fn num_positions(&self) -> u64 {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
     }
 
     /// Checks that a stored or received shape is consistent. A shape from another release may differ from the result of
-    /// [`Shape::new`], so only the fields that decide the answers are checked.
+    /// [`Shape::new`]. So only the fields that affect the answers of the filter are checked.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] names the field.
+    /// [`Error::Corrupt`] names the invalid field.
     pub fn validate(&self) -> Result<(), Error> {
         Error::check_field(self.capacity != 0, "capacity", "at least 1", 0)?;
         let expected = "more than 0 and less than 1";
@@ -212,20 +213,21 @@ impl Shape {
 
 /// The number of bits per item at an error rate.
 fn bits_per_item(error_rate: f64) -> f64 {
-    // This is the logarithm of the platform, because RedisBloom uses it too, and libm's result may differ in the last
-    // bit. Filters store their shapes, so loading a filter never computes the logarithm again.
+    // This calls the platform's logarithm, as RedisBloom does. The one in `libm` may differ in the last bit. Filters
+    // store their shapes, so loading a filter does not compute the logarithm again.
     -error_rate.ln() / LN_2_SQUARED
 }
 
-/// The number of hashes with the lowest false-positive rate.
+/// The number of hashes that gives the lowest false-positive rate.
 fn hashes(bits_per_item: f64) -> f64 {
     libm::ceil(LN_2 * bits_per_item)
 }
 
-/// Checks the options of a filter from elsewhere.
+/// Checks the option flags of a filter that this library did not make.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for unknown options, and for filters of RedisBloom before 2.0, which the error names.
+/// [`Error::Corrupt`] for unknown flags. The error is the same for filters of RedisBloom before 2.0, and mentions that
+/// version.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
     Error::check_field(options & !ALL_OPTIONS == 0, "options", format_args!("at most {ALL_OPTIONS}"), options)?;
     let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";
@@ -236,7 +238,7 @@ pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Sizes from `BF.RESERVE` of RedisBloom 2.8.2: error rate (after halving), capacity, bits per item, hashes, bytes.
+    /// Results of `BF.RESERVE` in RedisBloom 2.8.2: error rate (after halving), capacity, bits per item, hashes, bytes.
     #[rustfmt::skip]
     const SHAPES: [(f64, u64, f64, u32, u64); 15] = [
         (0.01, 100, 9.585058377367446, 7, 120),
@@ -245,7 +247,7 @@ mod tests {
         (0.000125, 4000, 18.705672688718064, 13, 9360),
         (0.25, 1, 2.8853900817779294, 3, 8),
         (0.5, 1000, 1.4426950408889647, 2, 184),
-        // With all digits of ln 2, the result would be 2 hashes here.
+        // If ln 2 had all its digits, the result would be 2 hashes here.
         (0.500_000_000_000_000_1, 1000, 1.4426950408889643, 1, 184),
         (0.9, 1, 0.21929410911295547, 1, 8),
         (0.999_999, 10, 2.0813700217506453e-06, 1, 8),
@@ -266,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Shapes of filters that RedisBloom 2.8.2 has grown, with options that no command of RedisBloom sets.
+    /// Sub-filters that RedisBloom 2.8.2 has appended, with option flags that no command of RedisBloom sets.
     #[test]
     fn powers_of_two_are_those_of_redisbloom() {
         let grown = |options, capacity| {
@@ -301,8 +303,8 @@ mod tests {
                 Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
             ));
         }
-        // At a rate near 1, an item takes a tiny part of a bit. So rounding up to a power of two makes room for 10^19
-        // more items.
+        // At a rate near 1, an item takes a tiny fraction of a bit. So a size rounded up to a power of two has room for
+        // 10^19 more items.
         assert!(matches!(
             Shape::new(1.0 - f64::EPSILON / 2.0, u64::MAX, 0),
             Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })

@@ -1,4 +1,4 @@
-//! Admission to chains: new items are added only while the chain holds fewer items than a limit.
+//! Admission to a filter: new items are added only while the filter holds fewer items than a limit.
 
 use super::BloomFilter;
 use super::generations::Parts;
@@ -10,17 +10,17 @@ use crate::hash::{CHUNK, Hash128, first_marks};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
-/// A sub-filter's state before items were added to it.
+/// The state of a sub-filter before items were added to it, to undo the additions.
 enum Undo {
-    /// A copy of the sub-filter. It is made if it takes less memory than the words would.
+    /// A copy of the whole sub-filter. This variant is chosen if it takes less memory than [`Undo::Words`] would.
     Whole(SubFilter),
-    /// The words in which the items may have bits, each with its index; and the number of items that the sub-filter
-    /// counts.
+    /// The 64-bit words in which the items may have bits, each with its index, and the number of items of the
+    /// sub-filter.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
 impl Undo {
-    /// Saves the parts of `sub_filter` that adding the items with these hashes can change.
+    /// Saves those parts of `sub_filter` that change when items with these hashes are added.
     fn new(sub_filter: &SubFilter, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
         hashes.iter().for_each(|&hash| sub_filter.words_of(hash, |_| len += 1));
@@ -35,7 +35,7 @@ impl Undo {
         Ok(Undo::Words { words, num_items: sub_filter.num_items })
     }
 
-    /// Changes the sub-filter back. Its bits stay where they are in memory.
+    /// Changes the sub-filter back to the saved state. Its bitmap keeps its address in memory.
     fn put_back(self, sub_filter: &mut SubFilter) {
         match self {
             Undo::Whole(whole) => {
@@ -50,17 +50,18 @@ impl Undo {
     }
 }
 
-/// A decided admission, with all the memory that is needed to carry it out.
+/// An admission that is decided but not yet carried out. It owns all the memory that carrying it out needs.
 pub(super) struct Admitting {
     sorted: LookUp<Hash128>,
-    /// The known items that will be added to the newest generation too. Each has the number of new items before it.
+    /// Items that the filter has already, and that will be added to the newest slice too, so that they expire later.
+    /// Each is preceded by the number of new items before it.
     renewed: Vec<(usize, Hash128)>,
-    /// The number of new items that the terms admit.
+    /// The number of new items that may be added without exceeding the limit.
     admitted: usize,
     terms: Terms,
-    /// The sub-filters by which the newest generation may have to grow.
+    /// New sub-filters, for the case that the newest slice has to grow.
     more: Vec<SubFilter>,
-    /// The error that kept a chain without a window from growing.
+    /// The error that kept the filter from growing. It is `None` for a windowed filter.
     stopped: Option<Error>,
     /// The outcome of each new item.
     reported: Vec<Admission>,
@@ -72,14 +73,15 @@ impl Admitting {
         !self.terms.dry_run && (self.admitted > 0 || self.renews())
     }
 
-    /// Whether the admission renews an item.
+    /// Whether the admission adds an item to the newest slice that the filter has already, so that it expires later.
     pub(super) fn renews(&self) -> bool {
         !self.terms.dry_run && !self.renewed.is_empty()
     }
 }
 
 impl BloomFilter {
-    /// Decides which items `terms` admit, in order, once `slices_later` more slices have begun. Nothing is changed yet.
+    /// Decides which items may be added under `terms`, in order, once `slices_later` more slices have begun. The filter
+    /// is not changed yet.
     ///
     /// # Errors
     /// The error that keeps a windowed filter from growing, or [`Error::OutOfMemory`].
@@ -112,15 +114,15 @@ impl BloomFilter {
             grown => grown,
         };
         if let (Parts::Many(all, Some(ring)), false) = (&mut self.parts, terms.dry_run) {
-            // The move to another slice comes next, and after it nothing may fail.
+            // The caller moves the window next. After that, no error may occur, so memory is reserved here.
             try_reserve(&mut ring.list, 1)?;
             try_reserve(all, more.len())?;
         }
         Ok(Admitting { sorted, renewed, admitted, terms, more, stopped, reported })
     }
 
-    /// Adds the items of a decided admission, and returns the outcome of each item of the call. A filter that does not
-    /// scale rejects items for which it has no room.
+    /// Adds the items of a decided admission, and returns the outcome for each item of the call. If the filter does not
+    /// scale, it rejects the items for which it has no room.
     ///
     /// # Errors
     /// The error that keeps the filter from growing, or [`Error::OutOfMemory`]. On error the filter is unchanged.
@@ -129,13 +131,13 @@ impl BloomFilter {
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(sorted.into_answers(&reported));
         }
-        // If the filter could not grow, the items may fit nevertheless, because the room is only a lower bound. To find
-        // out, they have to be added: the set bits decide.
+        // The items may fit even if the filter could not grow, because the computed room is only a lower bound. Only
+        // adding them shows whether they fit.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
-        // Only a chain without a window is ever changed back, and such a chain has a newest sub-filter. If this
-        // sub-filter is full, it will not be changed, so nothing is saved.
+        // Only a filter without a window has to undo additions, and such a filter has a newest sub-filter. If this
+        // sub-filter is full, it will not change, so nothing is saved.
         let before = match self.chain().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
                 Some(Undo::new(newest, sorted.new_items())?)
@@ -146,8 +148,8 @@ impl BloomFilter {
         let first = len - usize::from(has_newest);
         let end = self.fill(first, sorted.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
-            // Some of the new sub-filters stay empty if items of the call became known by other items of the call. They
-            // are dropped.
+            // An item may count as present because earlier items of the call have set all its bits. New sub-filters
+            // that stayed empty for this reason are removed.
             self.truncate(end + 1);
             return Ok(sorted.into_answers(&reported));
         }
@@ -163,8 +165,8 @@ impl BloomFilter {
         Ok(sorted.into_answers(&reported))
     }
 
-    /// Makes the additional sub-filters that `items` more items may need. They are for the generation that is the
-    /// newest once `slices_later` more slices have begun. Also returns the error that ended the growth, if any.
+    /// Makes the sub-filters that `items` more items may need in the newest slice, once `slices_later` more slices have
+    /// begun. Also returns the error that prevented further sub-filters, if any.
     fn sub_filters_for(
         &self,
         items: u64,
@@ -182,17 +184,17 @@ impl BloomFilter {
                 Ok(next) => next,
                 Err(error) => return (more, Some(error)),
             };
-            // A new sub-filter takes at least one item.
+            // A new sub-filter has room for at least one item.
             room = room.saturating_add(next.room().max(1));
             more.push(next);
         }
         (more, None)
     }
 
-    /// Adds the first `most` of the absent items `new` and all `renewed` items, in order, to the sub-filters from index
-    /// `first` on. An item counts as known if items added before it have set all of its bits. Returns the index of the
-    /// last sub-filter that received an item. If there is no room for an item, the method rejects this item if
-    /// `goes_on` is true, and otherwise returns `None`.
+    /// Adds the first `most` items of `new` and all items of `renewed`, in order, to the sub-filters from index `first`
+    /// on. An item counts as present if earlier items have set all of its bits. Returns the index of the last
+    /// sub-filter that received an item. If there is no room for an item, the method rejects this item if `goes_on` is
+    /// true, and otherwise returns `None`.
     fn fill(
         &mut self,
         first: usize,
@@ -209,7 +211,7 @@ impl BloomFilter {
                 prefetch(&self.chain()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
             }
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
-                // An item counts as renewed only if it was added to the newest generation.
+                // An item counts as renewed only if it set a bit in the newest slice.
                 if self.insert_from(first, &mut at, hash) == Some(true) {
                     self.count_renewed(hash);
                 }
@@ -233,8 +235,9 @@ impl BloomFilter {
         Some(at)
     }
 
-    /// Inserts an item into the sub-filter at index `at`, or into the next one if that one is full. Returns false if
-    /// the sub-filters from `first` to `at` already have the item, and `None` if there is no room for it.
+    /// Inserts an item into the sub-filter at index `at`, or into the next sub-filter if that one is full. Returns
+    /// false if the sub-filters from `first` to `at` already contain the item. Returns `None` if there is no room for
+    /// it.
     fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
         let sub_filters = self.chain_mut();
         if look_up(&sub_filters[first..=*at], hash) {
@@ -256,7 +259,8 @@ mod tests {
     use crate::hash::hash128;
     use crate::size_limit::Unlimited;
 
-    /// To undo insertions, either words are saved, 16 bytes each, or a copy of the bitmap: whichever takes less memory.
+    /// To undo insertions, either words of 16 bytes each are saved, or a copy of the bitmap, whichever takes less
+    /// memory.
     #[test]
     fn what_may_be_taken_back_is_kept_in_the_less_memory() {
         let mut filter = SubFilter::new(0.01, 1000, &Unlimited).unwrap();

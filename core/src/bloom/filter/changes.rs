@@ -1,4 +1,4 @@
-//! Changes of a filter at a time: items that are added, and the moves of its window.
+//! Changes of a filter: adding items, and removing what has expired as time passes.
 
 use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired};
@@ -12,9 +12,10 @@ use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
-/// The largest number of sub-filters to which a chain grows. Every item is looked up in each, so filling a chain takes
-/// time quadratic in their number. A chain with an expansion of 2 or more never has more than 64 sub-filters, because
-/// its capacity would overflow. A smaller limit would make stored filters unreadable.
+/// The largest number of sub-filters to which a filter grows. Every item is looked up in each sub-filter, so filling a
+/// filter takes time quadratic in their number. If each sub-filter is twice as large as the one before, there are never
+/// more than 64, because the capacity would overflow. If this limit were lowered, stored filters could become
+/// unreadable.
 pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 
 impl Sealed for BloomFilter {}
@@ -46,10 +47,9 @@ impl Windowed for BloomFilter {
         };
         ring.newest_slice = slice;
         ring.list.drain(..generations);
-        // The age of a live generation is always less than the number of generations that may be live, so the cast is
-        // lossless.
+        // An age counts slices. It is small for a slice that has not expired, so the cast loses nothing.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
-        // If memory for the list is lacking, the expired sub-filters are dropped here and not returned.
+        // The expired sub-filters are returned in a new list. If memory for this list is lacking, they are freed here.
         Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
     }
 
@@ -66,8 +66,8 @@ impl Windowed for BloomFilter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(ring) = self.ring() else { return Ok(Merging::default()) };
-        // Filters with other windows are left out, since their slice numbers mean other times. The merge rejects them
-        // later.
+        // Filters with other windows are skipped, since their slice numbers stand for other times. The merge rejects
+        // these filters later.
         let same = others.iter().filter_map(|other| other.ring());
         let same = same.filter(|other| other.windowing.is_like(&ring.windowing)).map(|other| other.newest_slice);
         ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
@@ -86,8 +86,7 @@ impl Windowed for BloomFilter {
             live.make(due);
         }
         let mark = match &mut live.value.parts {
-            // `insert` itself returns whether the item was new. So a single sub-filter with room needs no look-up
-            // first.
+            // `insert` itself returns whether the item was new. So no look-up is needed before it.
             Parts::One(only) if !only.is_full() => {
                 if only.insert(only.hash(item)) {
                     Mark::New
@@ -109,7 +108,8 @@ impl Windowed for BloomFilter {
     ) -> Result<(), Error> {
         let (due, mut first) = (live.due(), None);
         if due != Move::Stay {
-            // The move is made at the first item that changes the filter. Known items before it change nothing.
+            // The window moves on only when an item changes the filter. The items before this one are already in the
+            // filter.
             while first.is_none() {
                 let Some(item) = items.next() else { return Ok(()) };
                 if live.value.is_changed_by(item, due) {
@@ -135,8 +135,8 @@ impl Windowed for BloomFilter {
             (Move::Advance(slice), Some(newest)) => slice - newest,
             _ => 0,
         };
-        // If the clock had jumped ahead and was set back, the move back is made even if all items are rejected.
-        // Otherwise no item would expire for a long time, so no room would be made below the limit.
+        // If the clock had jumped ahead and was set back, the slices are renumbered even if all items are rejected.
+        // Otherwise no item would expire for a long time, and the filter would keep rejecting items.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
         live.outcome.changed |= admitting.renews();
@@ -159,11 +159,11 @@ impl Windowed for BloomFilter {
 }
 
 impl Live<'_, BloomFilter> {
-    /// Adds the items with these hashes, in order, and returns how many were new. The result is the same as that of
-    /// [`Live::add_all`], but the caller can hash on several threads. For the command-line tool.
+    /// Adds the items with these hashes, in order, and returns how many were new. It does the same as
+    /// [`Live::add_all`], but callers can hash on several threads. The command-line tool calls it.
     ///
     /// # Errors
-    /// The errors of [`Live::add`]. The items before the rejected one are added.
+    /// The errors of [`Live::add`]. The items before the rejected item are added.
     #[doc(hidden)]
     pub fn add_hashes(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> Result<u64, Error> {
         self.move_on();
@@ -174,30 +174,32 @@ impl Live<'_, BloomFilter> {
     }
 }
 
-/// The outcome of adding a chunk of hashes to a chain.
+/// The outcome of adding a group of hashes to the sub-filters.
 struct AddedChunk {
     /// The mask of the items that were new.
     new: Marks,
-    /// Whether any item changed the chain.
+    /// Whether any item changed a sub-filter.
     changed: bool,
-    /// The number of hashes that were handled.
+    /// The number of hashes that were added or found, in order, before an error occurred.
     handled: usize,
 }
 
 impl BloomFilter {
-    /// Whether adding an item would change the filter after the move `due`.
+    /// Whether adding an item would change the filter, after its window has made the move `due`.
     fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match (due, self.newest_slice()) {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // A known item also causes a move back to an earlier slice. Otherwise a filter whose clock had jumped ahead
-            // would keep the later slice as long as only known items are added.
+            // The clock may have jumped ahead and been set back. Then even an item that the filter has already makes it
+            // return to the earlier slice. Otherwise a filter to which only such items are added would keep the later
+            // slice.
             _ => true,
         }
     }
 
-    /// Adds an item to a chain of any length. Not inlined, so that the code for one sub-filter stays small.
+    /// Adds an item to a filter with any number of sub-filters. This method is not inlined, so that the code for a
+    /// single sub-filter stays small.
     ///
     /// # Errors
     /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale. Otherwise it is the
@@ -214,9 +216,9 @@ impl BloomFilter {
         })
     }
 
-    /// Adds the items with these hashes, in order. `added` is called for each item with whether it was new. `changed`
-    /// is set if any item changes the filter. A chunk is added right after it is prefetched. While its answers are
-    /// passed on, the next chunk is hashed.
+    /// Adds the items with these hashes, in order. It calls `added` for each item, with whether the item was new. It
+    /// sets `changed` if any item changes the filter. Hashes are handled in chunks of up to 64. While `added` is called
+    /// for one chunk, the next chunk is hashed.
     ///
     /// # Errors
     /// The errors of [`Self::add_to_many`], for the first rejected item. The items before this item are added, and
@@ -233,7 +235,8 @@ impl BloomFilter {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // In a single sub-filter, items are inserted without a look-up; several sub-filters are looked up first.
+            // A single sub-filter inserts an item without a look-up, so all of its lines are needed. Several
+            // sub-filters are looked up first.
             let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
             prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
@@ -245,21 +248,22 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
+    /// Adds the items with these hashes, at most 64, in order. It stops at the first item that is rejected.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
-        // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
-        // sub-filters that took items of this chunk. If all items fit into a single sub-filter, no look-up is needed:
-        // inserting an item tells whether it is new.
+        // Each item is looked up once here. Only an insertion can change this answer. So the item is looked up again
+        // only in sub-filters that took items of this call. If all items fit into a single sub-filter, no look-up is
+        // needed, since inserting an item shows whether it is new.
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.chain().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());
         let known = if fit_into_one { 0 } else { look_up_chunk(self.chain(), hashes, Expected::Absent) };
-        // With refresh, known items are added to the newest generation, too.
+        // With `refresh`, items that are in an older slice are added to the newest slice too, so that they expire
+        // later.
         let renews = self.renews() && known != 0;
         let held = if renews { look_up_chunk(&self.chain()[start..], hashes, Expected::Absent) } else { known };
         let mut left = all & !(known & held);
         if !fit_into_one && let [.., newest] = &self.chain()[start..] {
-            // For most items, the look-up has read one line in each sub-filter.
+            // The look-up has read only the first line of most items in each sub-filter.
             prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
         }
         let (mut taken, mut handled) = (0, hashes.len());
@@ -271,13 +275,13 @@ impl BloomFilter {
                 (handled, result) = (left.trailing_zeros() as usize, Err(error));
                 break;
             }
-            // `fitting` has at most as many hashes as fit if all of them are new, so the room need not be checked after
-            // each hash. A new sub-filter takes at least one hash, even if its room is 0.
+            // `fitting` has at most as many hashes as the sub-filter has room for. So the room need not be checked
+            // after each hash. A new sub-filter takes at least one hash, even if its computed room is 0.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.chain_mut().last_mut() else { break };
-            // `insert_chunk` does not report an item as new if earlier items of the chunk have set all its bits. So
-            // duplicates are not new either.
+            // `insert_chunk` does not report an item as new if earlier items have set all its bits. So a duplicate is
+            // not reported as new.
             taken |= newest.insert_chunk(hashes, fitting);
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
@@ -287,16 +291,16 @@ impl BloomFilter {
         (AddedChunk { new: taken & !known, changed: taken != 0, handled }, result)
     }
 
-    /// Appends a new, empty sub-filter to the newest generation.
+    /// Appends a new, empty sub-filter to the newest slice.
     fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let next = self.next(self.newest(), &[], self.chain().len(), self.held_bytes(self.chain()), limit)?;
         self.append(std::iter::once(next))
     }
 
-    /// Appends sub-filters to the newest generation.
+    /// Appends sub-filters to the newest slice.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing is changed then.
+    /// [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = SubFilter>) -> Result<(), Error> {
         let len = more.len() as u32;
         match &mut self.parts {
@@ -326,7 +330,7 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Drops the last sub-filters of the newest generation, until the chain has `len` sub-filters, at least 1.
+    /// Removes the last sub-filters of the newest slice, until the filter has `len` sub-filters, at least 1.
     pub(super) fn truncate(&mut self, len: usize) {
         let Parts::Many(all, ring) = &mut self.parts else { return };
         let dropped = all.len().saturating_sub(len) as u32;
@@ -340,8 +344,8 @@ impl BloomFilter {
         }
     }
 
-    /// Counts an item as renewed, after it was added to the newest generation. The item is counted as renewed in the
-    /// youngest of the older generations that have it.
+    /// Counts an item as renewed, after it was added to the newest slice. Of the older slices that contain the item,
+    /// the youngest counts it.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         let Parts::Many(all, Some(ring)) = &mut self.parts else { return };
@@ -355,8 +359,8 @@ impl BloomFilter {
         }
     }
 
-    /// Makes the sub-filter that follows the sub-filters `newest` and then `more` of a generation. `len` is the number
-    /// of sub-filters of the whole chain, and `held_bytes` its size.
+    /// Makes the next sub-filter of a slice that has the sub-filters `newest` and then `more`. The whole filter has
+    /// `len` sub-filters and takes `held_bytes` bytes.
     pub(super) fn next(
         &self,
         newest: &[SubFilter],
@@ -372,7 +376,7 @@ impl BloomFilter {
             let spec = first.spec.next(&last.spec, (newest.len() + more.len()) as u64)?;
             return SubFilter::from_spec(spec, held_bytes, limit);
         }
-        // This is the first sub-filter of a generation, which begins with it.
+        // This sub-filter is the first of its slice.
         let params = self.ring().map_or(self.params(), |ring| &ring.of_generation);
         let held_bytes = held_bytes.saturating_add(size_of::<Generation>() as u64);
         SubFilter::from_spec(Spec::of_lines(params, 0)?, held_bytes, limit)
@@ -389,7 +393,7 @@ mod tests {
         capacities.map(|capacity| SubFilter::new(0.01, capacity, &Unlimited).unwrap()).collect()
     }
 
-    /// Checks that the filter has the sub-filters with capacities from 1 to `len`, and a list of just this length.
+    /// Checks that the filter has sub-filters with capacities from 1 to `len`, in a list without spare room.
     fn check(filter: &BloomFilter, len: u64) {
         assert!((1..=len).eq(filter.chain().iter().map(|one| one.spec.capacity)));
         let mut layouts = Vec::new();

@@ -1,14 +1,14 @@
 //! The lists of a filter: its sub-filters and, if it has a window, the generations to which they belong.
 //!
 //! ```text
-//! slices of time:   | e-4 | e-3 | e-2 | e-1 |  e  |      e is the newest, of 4 slices
+//! slices of time:   | e-4 | e-3 | e-2 | e-1 |  e  |      e is the newest slice
 //! generations:      | S S |     | S   | S S | S   |      S is a sub-filter
 //! their age:           4     -     2     1     0
 //! ```
 //!
-//! A generation is a chain of sub-filters. An item is looked up in all live generations and added to the newest, which
-//! begins with its first item. As slices pass, the oldest generations are dropped as a whole. An item is hashed once
-//! for all generations. A filter without a window has a single generation, with age 0.
+//! A generation has the items of one slice, in one or more sub-filters. An item is looked up in all generations that
+//! have not expired, and added to the newest. A generation is made when its first item is added. As slices pass, the
+//! oldest generations are dropped as a whole. A filter without a window has a single generation, with age 0.
 
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;
@@ -19,7 +19,8 @@ use crate::error::Error;
 pub(super) enum Parts {
     /// The only sub-filter of a filter without a window. So a small filter needs no allocation for a list.
     One(SubFilter),
-    /// Two or more sub-filters; with a window, any number, and the generations to which they belong.
+    /// In a filter without a window, two or more sub-filters. In a windowed filter, any number, and the slices to which
+    /// they belong.
     Many(Vec<SubFilter>, Option<Box<Generations>>),
 }
 
@@ -36,36 +37,36 @@ impl Parts {
     }
 }
 
-/// The generations of a windowed filter.
+/// The generations of a windowed filter. A generation has the items of one slice.
 ///
-/// Invariants: all generations have different ages, and the ages are less than the number of generations that may be
-/// live. Each generation has at least one sub-filter. The sizes of a sub-filter are derived from the parameters of a
-/// generation and from the index of the sub-filter in its generation.
+/// Invariants: all generations have different ages. Each age is less than the largest number of generations. Each
+/// generation has at least one sub-filter. The size of a sub-filter is derived from the parameters of a generation and
+/// from the index of the sub-filter in its generation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Generations {
-    /// The parameters that the user asked for. Each generation has parameters of its own.
+    /// The parameters that the user gave. The sub-filters of each slice have other parameters, which are derived from
+    /// them.
     pub(super) params: Params,
     pub(super) windowing: Windowing,
     pub(super) of_generation: Params,
     pub(super) newest_slice: u64,
-    /// The generations, oldest first. Generations without an item are left out.
+    /// The slices that have items, oldest first.
     pub(super) list: Vec<Generation>,
 }
 
 /// The items that were added in one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation {
-    /// The age of the generation: the number of slices from its slice to the newest. It stays the same when slices are
-    /// renumbered.
+    /// The number of slices from this slice to the newest slice. It stays the same when slices are renumbered.
     pub(crate) age: u32,
     /// The number of sub-filters.
     pub(crate) len: u32,
-    /// The number of items of this generation that were added again later, and so are counted in a later generation. It
-    /// is at most the number of all items of this generation.
+    /// The number of items of this slice that were added again in a later slice. They count in that slice, not in this
+    /// one. This number is at most the number of all items of this slice.
     pub(crate) renewed: u64,
 }
 
-/// Checks that a windowed filter may have these generations, oldest first.
+/// Checks that a windowed filter may have these generations, oldest first. A generation has the items of one slice.
 ///
 /// # Errors
 /// [`Error::Corrupt`].

@@ -1,5 +1,5 @@
-//! Unions of filters with equal parameters. Filters are united generation by generation, and each generation sub-filter
-//! by sub-filter. The chains may have different lengths.
+//! Unions of filters with equal parameters. Windowed filters are united slice by slice, and the items of each slice
+//! sub-filter by sub-filter. One filter may have more sub-filters than the other.
 
 use std::iter::once;
 
@@ -13,28 +13,29 @@ use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 use crate::window::{Merging, Move};
 
-/// The largest relative error that rounding causes in the rate of a chain.
+/// The largest relative error that rounding causes in the computed false-positive rate of a filter.
 const ROUNDING: f64 = 1e-12;
 
-/// A generation of a filter: its number of renewed items, and its sub-filters.
+/// The items of one slice in one filter: how many of them were added again later, and the sub-filters.
 type Part<'a> = (u64, &'a [SubFilter]);
 
-/// The parts that make up a generation of the union.
+/// The plan for one generation of the union: for the items of one slice.
 struct Planned<'a> {
     age: u32,
-    /// The number of sub-filters of our generation.
+    /// The number of sub-filters that this filter has for the slice.
     ours: usize,
     renewed: u64,
-    /// This generation of each other filter that has it.
+    /// The sub-filters of each other filter for the slice.
     theirs: Vec<Part<'a>>,
-    /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
+    /// The number of items of each sub-filter in the union; `None` if the sub-filters of this filter do not change.
     num_items: Option<Vec<u64>>,
-    /// The empty sub-filters to append to this filter's generation, so that it has as many as the merged one.
+    /// The empty sub-filters to append to this filter for the slice, so that it has as many as the longest of the
+    /// merged filters.
     added: Vec<SubFilter>,
 }
 
 impl BloomFilter {
-    /// Checks that `other` has the layout of this filter, and that both filters or neither have a window.
+    /// Checks that `other` has the same layout of bits, and that both filters or neither have a window.
     pub(super) fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
         Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
         if self.windowing().is_some() == other.windowing().is_some() {
@@ -44,19 +45,19 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`. `merging` says how the slices are renumbered before and after the
-    /// merge. The newest slice becomes the latest that any of the filters has reached. Generations that have expired by
-    /// then are dropped. Returns whether anything changed, and the dropped sub-filters. The union has the number of
-    /// sub-filters of the longest chain.
+    /// Turns the filter into the union with `others`. `merging` says how the slices of this filter are renumbered
+    /// before and after the merge. The newest slice becomes the latest that any of the filters has reached. Generations
+    /// that have expired in this slice are removed. Returns whether anything changed, and the removed sub-filters. The
+    /// union has as many sub-filters as the longest filter.
     ///
-    /// If one of the merged sub-filters has all bits of their union, its number of items is the number of the union.
+    /// If one of the merged sub-filters already has all bits of the union, the union gets its number of items.
     /// Otherwise the number is estimated from the bits. The result is at least the largest number among the merged
     /// sub-filters, and at most the sum of their numbers.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
     /// rate of the union would exceed the rate asked for. Other errors come from `limit` or are [`Error::OutOfMemory`].
-    /// Nothing is changed then.
+    /// On error the filter is unchanged.
     pub(super) fn merge_as(
         &mut self,
         others: &[&Self],
@@ -117,7 +118,8 @@ impl BloomFilter {
         Ok((true, expired))
     }
 
-    /// Plans the generations of the union that are live once `newest_slice` is the newest slice, oldest first.
+    /// Plans the union slice by slice, oldest first, once `newest_slice` is the newest slice. Expired slices are left
+    /// out.
     fn plan<'a>(
         &self,
         others: &[&'a Self],
@@ -145,7 +147,7 @@ impl BloomFilter {
         Ok(plans)
     }
 
-    /// The generation that has this age once `newest_slice` is the newest slice.
+    /// The items of the slice that is `age` slices old once `newest_slice` is the newest slice.
     fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<Part<'_>> {
         let slices_later = self.newest_slice().zip(newest_slice).map_or(0, |(own, newest)| newest - own);
         let is_it = |one: &Generation| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age));
@@ -155,9 +157,8 @@ impl BloomFilter {
 }
 
 impl Planned<'_> {
-    /// Adds the items of the merged generations to the sub-filters `ours`, of which there are as many as in the longest
-    /// generation. Returns how many items of the union count as renewed. Renewed items were added again later, so a
-    /// younger generation has them too.
+    /// Adds the items that the merged filters have for this slice to the sub-filters `ours`. Returns how many items of
+    /// the union count as renewed: they were added again later, so a younger slice has them too.
     fn unite(&self, ours: &mut [SubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
@@ -168,8 +169,8 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // If one of the merged generations has all bits of the union, its number of renewed items is kept. Otherwise,
-        // the fraction of renewed items in the union is their fraction in all merged generations together.
+        // If one of the merged filters already has all bits of the union, the union gets its number of renewed items.
+        // Otherwise, the fraction of renewed items in the union is their fraction in all merged filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -189,8 +190,8 @@ fn set_bits(sub_filters: &[SubFilter]) -> u64 {
     sub_filters.iter().map(SubFilter::set_bits).sum()
 }
 
-/// For each sub-filter of the union, yields the sub-filters that are united into it: one of them, and an iterator over
-/// the others.
+/// For each sub-filter of the union, yields the sub-filters whose bits it unites: one of them, and an iterator over the
+/// others.
 fn merged<'a>(
     ours: &'a [SubFilter],
     theirs: &'a [Part<'a>],
@@ -207,13 +208,13 @@ fn merged<'a>(
 ///
 /// # Errors
 /// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the
-/// false-positive rate of the union would exceed the rate asked for, now or once the union has grown.
+/// false-positive rate of the union would exceed the rate asked for, either now or after the union has grown.
 fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>>, Error> {
-    // A loaded filter may have sizes that do not follow from its parameters.
+    // A loaded filter may have sub-filters of sizes that do not follow from its parameters.
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
     let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
-    // Planning only reads, so it needs no copy of a bitmap.
+    // The union is not built here, only counted, so no bitmap is copied.
     let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters)| len.max(sub_filters.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
     let to_come = oldest.spec.rate_to_come(len);
@@ -229,9 +230,9 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // For a sub-filter within its capacity, at most its nominal rate is used, even if by chance it has more bits
-        // set than expected. For the newest, at least its nominal rate is used, since it reaches that rate before the
-        // union grows.
+        // A sub-filter within its capacity counts with at most the rate that it is sized for, even if by chance more
+        // bits are set. For the newest sub-filter, the rate is at least the one that it is sized for, since it reaches
+        // that rate before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),
@@ -242,7 +243,8 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
     if !changed {
         return Ok(None);
     }
-    // Later sub-filters will keep their nominal rates, no matter how full the present sub-filters are.
+    // Sub-filters that are appended later will keep the rates that they are sized for, no matter how full the present
+    // ones are.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.spec.params.error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });

@@ -1,4 +1,4 @@
-//! A line of 512 bits, and the places of an item's bits in it.
+//! A line of 512 bits, and the positions of an item's bits in it.
 //!
 //! ```text
 //! a = hash.lo, d = hash.hi | 1                          wrapping 64-bit arithmetic throughout
@@ -9,12 +9,13 @@
 //! ```
 //!
 //! The index of the line comes from the high bits of `x`, by the product with `L`. The other multiplication and the
-//! shift make the places in the line depend on all bits of `x`. Cheaper ways to get places were measured: taking them
-//! from `x` itself raises the false-positive rate by 36 to 88 %, double hashing modulo 512 by 7 to 25 %.
+//! shift make the positions in the line depend on all bits of `x`. Cheaper ways to get positions were measured.
+//! Positions taken from `x` itself raise the false-positive rate by 36 to 88 %. Double hashing modulo 512 raises it by
+//! 7 to 25 %.
 //!
 //! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
-//! Verification", 2004). It is 0 for the first two lines. Without it, later lines of an item would coincide if `d` is
-//! near 0 or near a simple fraction of 2^64.
+//! Verification", 2004). It is 0 for the first two lines of an item. Without it, later lines of an item would coincide
+//! if `d` is near 0 or near a simple fraction of 2^64.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -24,7 +25,7 @@ use crate::hash::Hash128;
 /// 2^64 divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The number from which line `i` of an item, and the bits in it, are derived.
+/// The number from which the index of an item's line `i` and the positions of its bits in this line are derived.
 #[inline(always)]
 pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     let i = u64::from(i);
@@ -32,29 +33,29 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The index of the line that the number `x` selects.
+/// The index of the line that is derived from the number `x`.
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
-    // Less than num_lines, since x is less than 2^64.
+    // The result is less than `num_lines`, since `x` is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The places of an item's bits in the line that the number `x` selects. At most seven places, of nine bits each, are
-/// packed into one word, the first in the lowest bits.
+/// The positions of an item's bits in a line, derived from the number `x`. At most seven positions, of nine bits each,
+/// are packed into one word, the first in the lowest bits.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
     y ^ (y >> 32)
 }
 
-/// Unpacks place `j`: the index of a word in the line, and the index of the bit in this word.
+/// Unpacks position `j`: the index of a word in the line, and the index of the bit in this word.
 #[inline(always)]
 fn place(places: u64, j: u32) -> (usize, u64) {
     let place = places >> (9 * j);
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Builds a mask of a line: sets in `bits` the bits at the first `probes` of the packed `places`.
+/// Sets in `bits`, a mask of one line, the bits at the first `probes` of the packed positions `places`.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -63,11 +64,12 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     }
 }
 
-/// Whether the line has all bits at the first `probes` of the packed `places`.
+/// Whether the line has all bits at the first `probes` of the packed positions `places`.
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
-    // There is no early exit: the line is in a cache, and a branch for each bit would be mispredicted half the time.
+    // The loop has no early exit. The line is in a cache, and a branch for each bit would be mispredicted half the
+    // time.
     for j in 0..probes {
         let (word, bit) = place(places, j);
         all &= line.0[word] >> bit;
@@ -75,11 +77,11 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// A number of bits, as the sum of eight numbers. AVX-512 adds to all eight at once.
+/// A number of bits as a sum of eight numbers, so that AVX-512 can add to all eight at once.
 pub(in crate::bloom) type Count = [u64; 8];
 
-/// Sets the line's bits at the first `probes` of the packed `places`. Adds to `free` how many of these bits were free,
-/// and returns whether any was.
+/// Sets the line's bits at the first `probes` of the packed positions `places`. Adds to `free` how many of these bits
+/// were 0 before, and returns whether any was.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
     let before = free[0];
@@ -96,49 +98,49 @@ impl Line {
     /// Whether the line has all bits of the mask `bits`.
     #[inline(always)]
     pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
-        // There is no early exit, so that the compiler vectorizes the loop.
+        // The loop has no early exit, so that the compiler vectorizes it.
         self.0.iter().zip(bits).fold(0, |missing, (word, bits)| missing | (bits & !word)) == 0
     }
 }
 
-/// The functions above for AVX-512, with a whole line in one register. They take half the time of the portable
-/// functions. Compilers do not generate these instructions from the portable functions.
+/// The functions of this file for AVX-512, which holds a whole line in one register. They take half the time of the
+/// portable functions, for which compilers do not generate these instructions.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
     use super::{Count, Line};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
-    // Truth table of the ternary-logic instruction: bit 4a + 2b + c is its result for operand bits a, b and c. The
-    // instruction is used even where two operands are enough: with the plain instruction, the compiler would emit two
-    // more instructions for each shift.
+    // These are truth tables for the ternary-logic instruction: bit 4a + 2b + c is the result for operand bits a, b and
+    // c. The instruction is used even where two operands are enough. With the plain instruction, the compiler would
+    // emit two more instructions for each shift.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
-    /// The places of an item's bits in a line, one in each lane, for comparisons with several lines.
+    /// The positions of an item's bits in a line, one in each lane of a register, for comparisons with several lines.
     #[derive(Clone, Copy)]
     pub(in crate::bloom) struct Spread {
-        /// The index of the word.
+        /// The index of the bit's word in the line.
         word: __m512i,
-        /// The bit in the word.
+        /// The bit, as a mask of its word.
         bit: __m512i,
-        /// The lanes that are used.
+        /// The mask of the lanes that have a position.
         wanted: __mmask8,
     }
 
-    /// Spreads the first `probes` of the packed `places` over lanes.
+    /// Spreads the first `probes` of the packed positions `places` over the lanes of a register.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn spread(places: u64, probes: u32) -> Spread {
-        // Each lane has its place in its low nine bits. Higher bits need not be cleared: the rotation here and the
-        // permutation in `has_all` use only the low bits of a count or index.
+        // Each lane has its position in its low nine bits. Higher bits need not be cleared: the rotation here and the
+        // permutation in `has_all` read only the low bits.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
         let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);
         Spread { word: _mm512_srli_epi64::<6>(place), bit, wanted: ((1u32 << probes) - 1) as u8 }
     }
 
-    /// Whether the line has all bits at these places.
+    /// Whether the line has all bits at these positions.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn has_all(line: &Line, spread: Spread) -> bool {
@@ -170,8 +172,8 @@ pub(in crate::bloom) mod avx512 {
     fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        // The line with only the bit at place `j`. `(place & 511) ^ start` is the number of the bit in the word that
-        // has it. In the other words this number is 64 or more, and the shift gives 0.
+        // This is a line in which only the bit at position `j` is set. `(place & 511) ^ start` is the number of the bit
+        // in the word that has it. In the other words this number is 64 or more, and the shift gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));
@@ -226,14 +228,14 @@ mod tests {
         bits
     }
 
-    /// The portable and the AVX-512 functions give the answers of a plain set of bits, in lines from empty to two
-    /// thirds full.
+    /// The portable and the AVX-512 functions give the same answers as a plain set of bits. They are compared on lines
+    /// from empty to two thirds full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {
         for probes in 1..=7 {
             let (mut line, mut here, mut set) = (Line::default(), Line::default(), std::collections::BTreeSet::new());
             for item in 0..3000u32 {
-                // In some items, two places, or all places, are the same.
+                // In some items, two positions are the same, or all are.
                 let places = match item % 10 {
                     0 => 0x1ff_u64.wrapping_mul(u64::from(item % 3)),
                     1 => places(u64::from(item)) & 0x7fff_8000_0003_ffff,

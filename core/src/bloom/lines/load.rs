@@ -1,10 +1,10 @@
-//! The load of a line: the mean number of items at which the line reaches an error rate. The sizes of filters are
-//! derived from it.
+//! The load of a line: the mean number of items on a line at which it reaches a given error rate. The sizes of filters
+//! are derived from the load.
 //!
-//! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable. Its
-//! distribution, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and
-//! Space-Efficient Bloom Filters", 2007, section 3). So the error rate of a line is computed here as the mean over this
-//! distribution.
+//! The number of items that have bits in one line has a binomial distribution. In all but the smallest filters it is
+//! nearly a Poisson distribution. This distribution, not just its mean, decides the error rate (Putze, Sanders and
+//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, section 3). So the error rate of a line is
+//! computed here as the mean over this distribution.
 //!
 //! The load of a line at a rate is *defined* as the result of a bisection, to the last bit. It is part of the stored
 //! format. **A change of any result of [`FullestLine::new`] makes stored filters unreadable.**
@@ -13,30 +13,30 @@ use std::sync::LazyLock;
 
 use super::super::bitmap::LINE_BITS;
 
-/// Largest number of bits that an item sets in a line: seven indices of nine bits fit one 64-bit word. Part of the
-/// stored format.
+/// The largest number of bits that an item sets in a line. Seven positions of nine bits each fit in one 64-bit word.
+/// Part of the stored format.
 pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// The number of probes with which a line takes the most items at an error rate, and the mean number of these items.
+/// The number of bits per item with which a line can take the most items at an error rate, and their mean number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
     /// The number of bits that an item sets in the line.
     pub(super) probes: u32,
-    /// The load: the mean number of items on the line.
+    /// The mean number of items on the line.
     pub(super) load: f64,
 }
 
 impl FullestLine {
-    /// Returns the best number of probes, and the load to the last bit, for lines with an error rate of at most
-    /// `line_rate`.
+    /// Finds the number of bits per item with which lines can take the most items, if the error rate must be at most
+    /// `line_rate`. The load is computed to the last bit.
     pub(super) fn new(line_rate: f64) -> Self {
-        // The best number of probes is near log2(1/rate). Starting there, few other numbers need a bisection.
+        // The best number of bits is near log2(1/rate). The search starts there, so few other numbers need a bisection.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = FullestLine { probes: guess, load: largest_load(LineRate::of(guess), line_rate) };
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
             let rate = LineRate::of(probes);
-            // The rate grows with the load. So this number of probes is better only if its rate at the best load so far
-            // is below the wanted rate.
+            // The error rate grows with the load. So this number of bits is better only if its rate at the best load so
+            // far is below the wanted rate.
             if rate.at(best.load) < line_rate {
                 best = FullestLine { probes, load: largest_load(rate, line_rate) };
             }
@@ -45,13 +45,13 @@ impl FullestLine {
     }
 }
 
-/// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
+/// The largest load at which the line's error rate is at most `line_rate`. The bisection ends at neighbouring `f64`s.
 fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
-    // If every bit is hit 64 times on average, a bit is free with chance e^-64. The rate at this load exceeds even the
-    // largest rate below 1.
+    // If every bit is hit 64 times on average, a bit is 0 with probability e^-64. The rate at this load exceeds even
+    // the largest rate below 1.
     let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
-    // A range of 2^15 is halved until its ends are neighbouring numbers: about 70 rounds for the loads that occur (over
-    // 0.5). The fixed number of rounds ends the loop even if the formula gave wrong numbers.
+    // The range of 2^15 is halved until its ends are neighbouring numbers. That takes about 70 rounds for the loads
+    // that occur, which are over 0.5. The fixed number of rounds ends the loop even if the formula gave wrong numbers.
     for _ in 0..200 {
         let middle = fits + (exceeds - fits) / 2.0;
         if middle <= fits || middle >= exceeds {
@@ -68,33 +68,34 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
 
 const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 
-/// The error rate of a line as a function of its load, for one number of probes:
-/// `sum over j of weights[j] * exp(-load * misses[j])`.
+/// The error rate of a line as a function of its load, if an item sets `probes` bits: `sum over j of weights[j] *
+/// exp(-load * misses[j])`.
 pub(super) struct LineRate {
     probes: usize,
     /// The weight of term `j`: `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
     weights: [f64; NUM_TERMS],
-    /// The chance that an item sets at least one of `j` given bits, `1 - (1 - j/512)^probes`.
+    /// The probability that an item sets at least one of `j` given bits, `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
 }
 
-/// The error rate of a line for each number of probes, from 0 on.
+/// The error rate of a line, for each number of bits that an item may set, from 0 on.
 static LINE_RATES: LazyLock<[LineRate; NUM_TERMS]> = LazyLock::new(|| std::array::from_fn(LineRate::new));
 
 impl LineRate {
-    /// The error rate of a line for `probes` probes, at most [`MAX_PROBES_PER_LINE`].
+    /// The error rate of a line in which an item sets `probes` bits, at most [`MAX_PROBES_PER_LINE`].
     pub(super) fn of(probes: u32) -> &'static LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }
 
-    /// Computes the weights and the misses for `probes` probes.
+    /// Computes `weights` and `misses` for items that set `probes` bits.
     ///
-    /// An absent item is found if none of its `d` distinct bits is free. By inclusion and exclusion, the chance to find
-    /// an absent item is the alternating sum over the `j`-subsets of the chance that all `j` are free. A Poisson number
-    /// of items of mean `load` leaves `j` given bits free with chance `exp(-load * misses[j])`.
+    /// An absent item is reported as present if none of its `d` distinct bits is 0. By inclusion and exclusion, the
+    /// probability of this is an alternating sum over all subsets of `j` bits. Each term is the probability that all
+    /// `j` bits are 0. If the number of items is Poisson with mean `load`, this probability is `exp(-load *
+    /// misses[j])`.
     fn new(probes: usize) -> Self {
         let bits = f64::from(LINE_BITS);
-        // distinct[d]: chance that the probes so far fell on d different bits.
+        // `distinct[d]` is the probability that the bits so far fell on `d` different positions.
         let mut distinct = [0.0; NUM_TERMS];
         distinct[0] = 1.0;
         for _ in 0..probes {
@@ -104,7 +105,8 @@ impl LineRate {
             }
         }
         let (mut weights, mut misses) = ([0.0; NUM_TERMS], [0.0; NUM_TERMS]);
-        // subsets[d]: C(d, j), built up from j to j + 1 by the hockey-stick rule.
+        // `subsets[d]` is the binomial coefficient C(d, j). It is built up from `j` to `j + 1` by the hockey-stick
+        // identity.
         let mut subsets = [1.0; NUM_TERMS];
         for j in 0..NUM_TERMS {
             let (mut sum, mut below) = (0.0, 0.0);
@@ -118,7 +120,7 @@ impl LineRate {
         LineRate { probes, weights, misses }
     }
 
-    /// The error rate at this load. The absolute error is about 1e-14.
+    /// The error rate at this load. Its absolute error is about 1e-14.
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));

@@ -1,5 +1,5 @@
-//! Probes for items and lists of items: the order in which lines are prefetched and read. They are compiled for every
-//! shape of an item and for several instruction sets.
+//! Look-ups and insertions of items and lists of items: the order in which lines are prefetched and read. The functions
+//! are compiled for several instruction sets, and for each usual number of lines and bits per item.
 
 use super::super::bitmap::Line;
 use super::line::{self, Count, line_index, pick, places};
@@ -9,16 +9,16 @@ use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
-/// The number of lines per item, and the number of bits in each line. A probe needs only these two numbers of a
-/// geometry, and they fit in registers.
+/// The number of lines per item, and the number of bits in each line. Look-ups need only these two numbers of a
+/// [`Geometry`](crate::bloom::sizing::Geometry), and both fit in registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
-/// Runs `$body` with a shape that the compiler knows. The compiler then unrolls the loops, which saves 8 to 20 ns per
-/// item. At error rates below 1e-13 there are other shapes, for which loops are not unrolled. This is the only place
-/// where a shape is chosen.
+/// Runs `$body` with numbers of lines and bits per item that the compiler knows. The compiler then unrolls the loops,
+/// which saves 8 to 20 ns per item. For error rates below 1e-13, the loops are not unrolled.
 macro_rules! with_shape {
     ($shape:ident => $body:expr) => {
-        // With two lines or more, the error rate of a line is below 0.071, which takes at least four probes.
+        // If an item has bits in two lines or more, the error rate of each line is below 0.071. This takes at least
+        // four bits per line.
         with_shape!($shape => $body,
             (1, 1) (1, 2) (1, 3) (1, 4) (1, 5) (1, 6) (1, 7)
             (2, 4) (2, 5) (2, 6) (2, 7)
@@ -38,15 +38,15 @@ macro_rules! with_shape {
     };
 }
 
-/// A function that is compiled for every shape, and for processors with and without AVX-512. Its body gets the shape,
-/// and the operation on one line, `has` or `fill` of [`mod@line`].
+/// Defines a function that is compiled for every usual number of lines and bits per item, with and without AVX-512. Its
+/// body gets these numbers and an operation on one line: `has` or `fill` of [`mod@line`].
 macro_rules! kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($shape:ident, $line:ident($($operand:ident),*) $(, $arg:ident: $type:ty)*)
         -> $output:ty $body:block) => {
         $(#[$doc])*
         #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
         $vis fn $name($shape: ItemShape $(, $arg: $type)*) -> $output {
-            // Closures: functions with target features implement no trait.
+            // These are closures, because functions with target features implement no trait.
             let $line = match_target! {
                 "x86_64+avx512f" => |$($operand: kernel!(@ $operand)),*| line::avx512::$line($($operand),*),
                 _ => |$($operand: kernel!(@ $operand)),*| line::$line($($operand),*),
@@ -61,11 +61,11 @@ macro_rules! kernel {
     (@ free) => { &mut Count };
 }
 
-/// A mask of the bitmaps that may have an item, with one bit for each of the bitmaps that are looked up together, at
-/// most eight.
+/// A mask with one bit for each of at most eight bitmaps that are looked up together. A set bit says that the bitmap
+/// may contain the item.
 pub(in crate::bloom) type Candidates = u8;
 
-/// Whether the bits of an item in its lines with the indices `which` are all set.
+/// Whether all bits of an item are set in those of its lines that have the indices `which`.
 #[inline(always)]
 fn has_all(
     lines: &[Line],
@@ -74,7 +74,7 @@ fn has_all(
     (_, probes): ItemShape,
     has: impl Fn(&Line, u64, u32) -> bool,
 ) -> bool {
-    // This is a loop, because the compiler would make `all` a call and would not unroll it.
+    // This is a loop, because the compiler would not inline and unroll `all`.
     for i in which {
         let x = pick(hash, i);
         if !has(&lines[line_index(x, lines.len())], places(x), probes) {
@@ -84,7 +84,7 @@ fn has_all(
     true
 }
 
-/// Sets all bits of an item, and adds to `free` how many of them were free. Returns whether any was.
+/// Sets all bits of an item, and adds to `free` how many of them were 0. Returns whether any was.
 #[inline(always)]
 fn fill_all(
     lines: &mut [Line],
@@ -103,15 +103,15 @@ fn fill_all(
 }
 
 kernel! {
-    /// Whether all bits of this hash are set.
+    /// Whether all bits of the item with this hash are set.
     pub(in crate::bloom) fn contains(shape, has(line, places, probes), lines: &[Line], hash: Hash128) -> bool {
         has_all(lines, hash, 0..shape.0, shape, has)
     }
 }
 
 kernel! {
-    /// Sets the bits of this hash. Returns whether any of them was free, and how many were. The first result is known
-    /// earlier than the second, so both are returned.
+    /// Sets the bits of the item with this hash. Returns whether any of them was 0, and how many were. A processor
+    /// knows the first result earlier than the second, so both are returned.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {
@@ -122,15 +122,15 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes whose bits are set in the mask `pending`, and returns the mask of those for which
-    /// [`contains`] is true. With `screened`, their first lines are known to have all bits.
+    /// Looks up the hashes of which `pending` has a set bit, and returns the mask of those for which [`contains`] is
+    /// true. If `screened` is true, all bits in the first line of each hash are known to be set.
     pub(in crate::bloom) fn contains_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128], pending: Marks, screened: bool
     ) -> Marks {
         let all = shape.0;
         let mut found = 0;
-        // These are loops, because the compiler would make `fold` and `for_each` calls. There are two, because the
-        // compiler unrolls a loop over a constant range of lines.
+        // These are loops, because the compiler would not inline `fold` and `for_each`. There are two loops, because
+        // the compiler unrolls only a constant range of lines.
         if screened {
             for i in marked(pending) {
                 found |= Marks::from(has_all(lines, hashes[i], 1..all, shape, has)) << i;
@@ -145,7 +145,7 @@ kernel! {
 }
 
 kernel! {
-    /// Returns the mask of the hashes whose first line has all bits, and prefetches their other lines.
+    /// Returns the mask of the hashes whose bits in their first line are all set, and prefetches their other lines.
     pub(in crate::bloom) fn screen_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128]
     ) -> Marks {
@@ -161,9 +161,9 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes whose bits are set in the mask `pending` in several bitmaps of one shape. `candidates` has
-    /// for each hash the mask of the bitmaps in which its first line is known to have all bits. Returns the mask of the
-    /// hashes that are in any of their candidates.
+    /// Looks up the hashes of which `pending` has a set bit, in several bitmaps. For each hash, `candidates` has the
+    /// mask of the bitmaps in whose first line all its bits are known to be set. Returns the mask of the hashes that
+    /// any of these bitmaps contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
@@ -185,8 +185,8 @@ kernel! {
 }
 
 kernel! {
-    /// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of the hashes that set a
-    /// bit, and the number of bits that were free.
+    /// Inserts the hashes of which `pending` has a set bit, in order. Returns the mask of the hashes that set a bit,
+    /// and how many bits were 0 before.
     pub(in crate::bloom) fn insert_chunk(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hashes: &[Hash128], pending: Marks
     ) -> (Marks, u64) {

@@ -1,11 +1,11 @@
 //! Formulas for the sizes and the error rates of filters in the cache-line layout, as pure functions.
 //!
-//! A filter is an array of lines of 512 bits. Each item picks `b` of the lines and sets `g` bits in each. `load.rs`
+//! A filter is an array of lines of 512 bits. Each item selects `b` of the lines and sets `g` bits in each. `load.rs`
 //! computes how many items a line takes.
 //!
 //! The shape of a filter follows from its error rate and capacity alone, and is part of the stored format. **A change
-//! of any result here makes stored filters unreadable.** Hence `libm`, since the platform's `exp` and `ln` may differ
-//! in the last bit, and hence the fixed order of operations.
+//! of any result here makes stored filters unreadable.** So this file calls `libm`, since the platform's `exp` and `ln`
+//! may differ in the last bit. The order of operations must not change either.
 
 use std::cell::Cell;
 
@@ -18,20 +18,20 @@ use crate::error::{Error, Parameter};
 /// less memory than more bits in each line, because lines are unevenly loaded. Part of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
-/// Factor on the number of lines that the formula gives. The formula gives the mean error rate of all filters of a
-/// shape. With this factor, every single filter at capacity keeps the error rate, although its rate differs from the
-/// mean. Part of the stored format.
+/// The computed number of lines is multiplied by this factor. Without it, only the mean error rate of all filters of
+/// one size would be as wanted. With it, every single filter at capacity keeps the error rate, although its rate
+/// differs from the mean. Part of the stored format.
 const MARGIN: f64 = 1.005;
 
-/// The first sub-filter's share of the error rate of a chain. Part of the stored format.
+/// The fraction of a filter's error rate that its first sub-filter may have. Part of the stored format.
 const FIRST_SHARE: f64 = 0.9;
 
-/// The share of all later sub-filters together in the error rate of a chain. Part of the stored format.
+/// The fraction of a filter's error rate that all later sub-filters together may have. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
 /// Up to this error rate, the number of counted items alone decides whether a filter is full. A filter does not count a
-/// new item if it takes it for a known one. Up to this rate, that happens to at most 0.4 % of the new items, and
-/// [`MARGIN`] leaves room for them. Part of the stored format.
+/// new item that it reports as present already. Up to this rate, that happens to at most 0.4 % of the new items, for
+/// which [`MARGIN`] leaves room. Part of the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -39,7 +39,7 @@ const COUNT_SERVES_UP_TO: f64 = 0.02;
 pub struct Geometry {
     /// The number of lines in which an item has bits (`b`).
     pub lines_per_item: u32,
-    /// The number of bits that an item has in each of its lines (`g`), at most 7; two may coincide.
+    /// The number of bits that an item has in each of its lines (`g`), at most 7. Two of these bits may coincide.
     pub probes_per_line: u32,
     /// The number of lines (`L`), at least one.
     pub num_lines: u64,
@@ -82,14 +82,15 @@ impl Geometry {
 /// ```
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for an `error_rate` outside (0, 1), for a `capacity` of 0 and for a filter
-/// whose bytes could not be counted in an `i64`.
+/// [`Error::OutOfRange`] for an `error_rate` outside (0, 1), for a `capacity` of 0, and if the bytes of the filter
+/// exceed an `i64`.
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
     let shape = rated_shape(error_rate);
     let num_lines = shape.num_lines(capacity);
-    // Fewer than 2^55 lines of 2^9 bits. There is always at least one: capacity is at least 1 and the load is finite.
+    // The limit is 2^55 lines of 2^9 bits. There is at least one line, because the capacity is at least 1 and the load
+    // is finite.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
     let expected = "of an addressable size at this error rate";
     Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
@@ -100,7 +101,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     })
 }
 
-/// The part of a geometry that depends only on the error rate.
+/// The part of a [`Geometry`] that depends only on the error rate, not on the capacity.
 #[derive(Clone, Copy)]
 struct RatedShape {
     lines_per_item: u32,
@@ -114,24 +115,23 @@ impl RatedShape {
         RatedShape { lines_per_item, line: FullestLine::new(line_rate) }
     }
 
-    /// Number of lines for `capacity` items.
     fn num_lines(&self, capacity: u64) -> f64 {
         let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / self.line.load;
         libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
     }
 }
 
-/// The number of set bits at which a filter of this rate is full. `None` if the number of counted items alone decides
-/// ([`COUNT_SERVES_UP_TO`]).
+/// The number of set bits at which a filter with this error rate is full. The result is `None` if the number of counted
+/// items alone decides ([`COUNT_SERVES_UP_TO`]).
 ///
-/// A filter does not count new items that it takes for known ones, so at a high rate it holds more than it counts. At a
-/// rate of 0.5 it would hold 1.7 times its capacity once it counts its capacity. It would then err for 0.69 of all
-/// other items. The set bits show the number of items that it holds.
+/// A filter does not count a new item that it reports as present already. So at a high rate it holds more items than it
+/// counts. At a rate of 0.5, a filter whose count equals its capacity would hold 1.7 times as many items. It would
+/// report 69 % of all absent items as present. The set bits show the number of items that it holds.
 ///
-/// The limit is the expected number of set bits when the filter reaches its error rate. That is the case at its
-/// capacity, plus 0.5 %, plus the items for which there is room because the number of lines is rounded up. By chance, a
-/// filter reaches this number of set bits some items earlier or later. The standard deviation is `0.7 * sqrt(capacity)`
-/// items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
+/// The limit is the expected number of set bits when the filter reaches its error rate. It reaches this rate at its
+/// capacity plus 0.5 %, plus a few items because the number of lines is rounded up. By chance, a filter reaches this
+/// number of set bits some items earlier or later. The standard deviation is `0.7 * sqrt(capacity)` items at a rate of
+/// 0.5, and `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
 pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
@@ -143,8 +143,8 @@ pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
-/// The shape for an error rate. Shapes of recent rates are cached: a server that loads a million filters of one rate
-/// should compute the shape once.
+/// The number of lines per item, and the load, for an error rate. Results for recent rates are cached: a server that
+/// loads a million filters of one rate should compute them once.
 fn rated_shape(error_rate: f64) -> RatedShape {
     const CACHED_BITS: u32 = 7;
     thread_local! {
@@ -163,14 +163,15 @@ fn rated_shape(error_rate: f64) -> RatedShape {
 }
 
 /// The smallest number of lines per item with which the false-positive rate of a line is at least
-/// 1/[`RAREST_LINE_ERROR`]. At most 141, for the smallest positive `f64`.
+/// 1/[`RAREST_LINE_ERROR`]. The result is at most 141, for the smallest positive `f64`.
 fn lines_per_item(error_rate: f64) -> u32 {
-    // -ln(p) is used, since 1/p is infinite for subnormal p. The 1e-9 makes sure that p = 200^-b itself takes b lines.
+    // The formula has -ln(p), since 1/p is infinite for subnormal p. Subtracting 1e-9 makes sure that p = 200^-b itself
+    // takes b lines.
     let lines = libm::ceil(-libm::log(error_rate) / libm::log(RAREST_LINE_ERROR) - 1e-9);
     if lines < 1.0 { 1 } else { lines as u32 }
 }
 
-/// False-positive rate of a filter that holds `num_items` items: the mean over all filters of this shape. At an error
+/// The false-positive rate of a filter that holds `num_items` items, as the mean over all such filters. At an error
 /// rate of 0.01, the relative standard deviation of one filter is 5.4 % at 1,000 items and 0.17 % at a million.
 ///
 /// ```
@@ -181,7 +182,7 @@ fn lines_per_item(error_rate: f64) -> u32 {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
-    // The result is set to exactly 0, because rounding would give a small positive rate.
+    // This case is separate, because rounding would give a small positive rate instead of 0.
     if num_items <= 0.0 {
         return 0.0;
     }
@@ -192,11 +193,11 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 
 /// The number of items at which a filter is most likely to have `set_bits` bits set.
 ///
-/// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval",
-/// 2007, section 2, adapted to lines. One of an item's `b` picks falls on the line of a given bit with chance `1/L`. It
-/// then hits the bit with chance `w = 1 - (511/512)^g`. So `n` items leave the share `(1 - w/L)^(n*b)` of the bits
-/// free, which for many lines is `exp(-n*b*w/L)`. If every bit is set, the likelihood has no maximum. The result is
-/// then the estimate for one free bit.
+/// The formula adapts section 2 of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to
+/// Improve Chemical Retrieval", 2007, to lines. Each of the `b` lines that an item selects is the line of a given bit
+/// with probability `1/L`. The item then sets the bit with probability `w = 1 - (511/512)^g`. So `n` items leave the
+/// fraction `(1 - w/L)^(n*b)` of the bits 0, which for many lines is `exp(-n*b*w/L)`. If every bit is set, the
+/// likelihood has no maximum. The result is then the estimate for a single 0 bit.
 ///
 /// ```
 /// # use rollcall_core::{bloom::sizing, unstable};
@@ -214,17 +215,18 @@ pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * ln_free_after_pick(geometry))
 }
 
-/// The logarithm of the chance `1 - w/L` that a given bit stays free when an item sets its bits in one line.
+/// The logarithm of the probability `1 - w/L` that a given bit stays 0 when an item sets its bits in one line.
 fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     let bit_free_after_probe = 1.0 - 1.0 / f64::from(LINE_BITS);
     let hit = 1.0 - (0..geometry.probes_per_line).fold(1.0, |power, _| power * bit_free_after_probe);
     libm::log1p(-hit / geometry.num_lines as f64)
 }
 
-/// Error rate of sub-filter `index` of a chain. A chain errs if any sub-filter does, so the rates must sum to at most
-/// the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007,
-/// section 3). In the paper the rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))`, which is
-/// used here, sums to 1 as well and falls far more slowly. A filter that does not scale has the whole rate.
+/// The error rate of the sub-filter with this index. A filter errs if any of its sub-filters does. So the rates of all
+/// sub-filters must sum to at most the rate of the filter, however long it grows. See Almeida, Baquero, Preguiça and
+/// Hutchison, "Scalable Bloom Filters", 2007, section 3. In the paper the rates fall geometrically, which makes late
+/// sub-filters large. The series `1/(i*(i+1))`, which is used here, also sums to 1 and falls far more slowly. If the
+/// filter does not scale, its only sub-filter has the whole rate.
 pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
@@ -236,8 +238,8 @@ pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// The sum of the error rates of sub-filter `index` of a chain and all later sub-filters. The shares `1/(i*(i+1))` from
-/// `i = index` on sum to `1/index`.
+/// The sum of the error rates of the sub-filter with this index and of all later sub-filters. The fractions
+/// `1/(i*(i+1))` from `i = index` on sum to `1/index`.
 pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
         (_, 0) => params.error_rate,
@@ -246,7 +248,7 @@ pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// Geometry of sub-filter `index` of a chain.
+/// The size of the sub-filter with this index in a filter that grows.
 ///
 /// ```
 /// use rollcall_core::bloom::{Params, sizing};
@@ -259,15 +261,15 @@ pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
 /// ```
 ///
 /// # Errors
-/// [`Error::OutOfRange`] when its capacity or its rate is beyond what a filter can have.
+/// [`Error::OutOfRange`] if the capacity or the error rate of this sub-filter is out of range.
 pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Error> {
     let capacity = sub_filter_capacity(params, index)
         .ok_or_else(|| Error::out_of_range(Parameter::Capacity, "within 2^40 for every sub-filter", "more"))?;
     geometry(sub_filter_rate(params, index), capacity)
 }
 
-/// Capacity of sub-filter `index` of a chain: `capacity * expansion^index`. `None` if the capacity does not fit, or if
-/// the filter does not scale and so has no such sub-filter.
+/// The capacity of the sub-filter with this index: `capacity * expansion^index`. The result is `None` if the capacity
+/// overflows, or if the filter does not scale and so has only one sub-filter.
 ///
 /// ```
 /// use rollcall_core::bloom::Params;
@@ -293,8 +295,8 @@ mod tests {
     use super::*;
 
     /// Each row has an error rate, `b`, `g`, the bits per item, and the numbers of lines for 1, 10^3, 10^8 and 2^40
-    /// items. All were computed with 220-bit arithmetic. For 2^40 items at 1e-9 and 1e-300, `f64` is 1 and 3 lines off.
-    /// For these two, the row has the number of lines that `f64` gives.
+    /// items. All numbers were computed with 220-bit arithmetic, except two. For 2^40 items at 1e-9 and 1e-300, `f64`
+    /// is off by 1 and 3 lines, and the rows have the results in `f64`.
     type Row = (f64, u32, u32, f64, [u64; 4]);
 
     #[rustfmt::skip]
@@ -320,8 +322,8 @@ mod tests {
         (1e-300, 131, 7, 1503.122904805993,  [3, 2951, 295046586, 3244071518304]),
     ];
 
-    /// Each row has the error rate of a chain, and the shape of the chain's first sub-filter. The shape is `b`, `g`,
-    /// the bits per item, and the number of lines for 10^8 items.
+    /// Each row has the error rate of a filter, and the shape of its first sub-filter: `b`, `g`, the bits per item, and
+    /// the number of lines for 10^8 items.
     #[rustfmt::skip]
     const FIRST_SHAPES: [(f64, u32, u32, f64, u64); 10] = [
         (0.1,   1, 3, 5.0777033903788598, 996_698),
@@ -340,8 +342,8 @@ mod tests {
         Params { error_rate, capacity, expansion, seed: 0 }
     }
 
-    /// The number of bits per item without the margin. It is measured on a filter so large that rounding up the lines
-    /// does not matter.
+    /// The number of bits per item without [`MARGIN`]. It is measured on a filter so large that rounding up the number
+    /// of lines does not matter.
     fn bits_per_item(error_rate: f64) -> f64 {
         geometry(error_rate, 1 << 40).unwrap().num_bits() as f64 / (1u64 << 40) as f64 / 1.005
     }
@@ -387,8 +389,8 @@ mod tests {
             for (capacity, full) in [1, 1000, 100_000_000, 1 << 40].into_iter().zip(expected) {
                 let shape = geometry(error_rate, capacity).unwrap();
                 assert_eq!(full_bits(error_rate, &shape), Some(full), "{error_rate} {capacity}");
-                // At this number of set bits, the filter has as many items as lead to the rate. In filters of few
-                // lines, rounding to whole bits makes a visible difference.
+                // With this number of set bits, a filter holds the number of items that leads to the error rate. In
+                // filters of few lines, rounding to whole bits makes a visible difference.
                 let rate = false_positive_rate(&shape, estimate_items(&shape, full));
                 let rounding = 8.0 / full as f64;
                 assert!((rate / error_rate - 1.0).abs() <= rounding, "{error_rate} {capacity}: {rate}");
@@ -400,8 +402,8 @@ mod tests {
         }
     }
 
-    /// A filter counts fewer items than it holds, because it takes some new items for known ones. At the error rate
-    /// [`COUNT_SERVES_UP_TO`], the uncounted items are so few that the filter still keeps its rate, thanks to
+    /// A filter counts fewer items than it holds, because it reports some new items as present already. At the error
+    /// rate [`COUNT_SERVES_UP_TO`], the uncounted items are so few that the filter still keeps its rate, thanks to
     /// [`MARGIN`].
     #[test]
     fn items_that_do_not_count_are_few_where_the_count_serves() {
@@ -429,12 +431,13 @@ mod tests {
 
     #[test]
     fn line_rates_match_known_sums() {
-        // One probe hits a set bit of a Poisson-loaded line with chance 1 - exp(-load/512).
+        // If an item sets one bit per line, the error rate of a line with a Poisson number of items is 1 -
+        // exp(-load/512).
         for load in [0.0, 0.5, 50.0, 355.0] {
             let exact = -libm::expm1(-load / 512.0);
             assert!((LineRate::of(1).at(load) - exact).abs() < 1e-15, "{load}");
         }
-        // Two probes: one distinct bit 1 time in 512, else two.
+        // Two bits of an item coincide with probability 1/512.
         let (load, m1, m2) = (100.0, 1.0 - libm::pow(511.0 / 512.0, 2.0), 1.0 - libm::pow(510.0 / 512.0, 2.0));
         let one = 1.0 - libm::exp(-load * m1);
         let two = 1.0 - 2.0 * libm::exp(-load * m1) + libm::exp(-load * m2);
