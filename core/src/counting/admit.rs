@@ -9,12 +9,12 @@ use crate::hash::hash64;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
-/// The items of a call, looked up in the counter.
+/// The items of an `LC.ADMIT` call, each looked up in the counter.
 pub(super) struct LookedUp<'a> {
     look_up: LookUp<(u64, &'a [u8])>,
-    /// The number of new items that are admitted.
+    /// The number of new items that the limit admits.
     admitted: usize,
-    /// The known items that were last seen in an earlier slice, and so have to be renewed.
+    /// The items that are members already, but were last added in an earlier slice. They have to be renewed.
     renewed: Vec<(u64, &'a [u8])>,
     /// The result for each new item.
     reported: Vec<Admission>,
@@ -33,10 +33,10 @@ impl LookedUp<'_> {
 }
 
 impl Counter {
-    /// Looks up all items as of `time`. Members that have expired by that time are neither known nor counted.
+    /// Looks up all items at `time`. Members that have expired at this time do not count as members.
     ///
     /// # Errors
-    /// [`Error::NotExact`] when the counter estimates, [`Error::PastExact`] when the items would make it estimate,
+    /// [`Error::NotExact`] if the counter estimates, [`Error::PastExact`] if adding the items would make it estimate,
     /// [`Error::OutOfMemory`].
     pub(super) fn look_up<'a>(
         &self,
@@ -47,8 +47,8 @@ impl Counter {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
-        // This fails for an estimating counter, unless all its members have expired. Such a counter is treated as an
-        // empty exact one.
+        // This fails for an estimating counter, unless all its members have expired. If they have, the counter is
+        // treated as an empty exact counter.
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
@@ -71,11 +71,12 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Admits the items, in the slice to which `due` moves the counter. Returns a changed copy of the counter, or
-    /// `None` if the counter itself was changed or no item is admitted. A dry run never changes the counter itself.
+    /// Adds the admitted items, in the slice to which `due` moves the counter. Returns a changed copy of the counter.
+    /// Returns `None` if the counter itself was changed, or if no item is admitted. In a dry run, the counter itself
+    /// never changes.
     ///
     /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
     pub(super) fn admit_looked_up(
         &mut self,
         looked_up: &LookedUp<'_>,
@@ -85,7 +86,7 @@ impl Counter {
     ) -> Result<Option<Self>, Error> {
         match &looked_up.look_up.new_items()[..looked_up.admitted] {
             [] => Ok(None),
-            // A single item is added or it is not: the counter cannot be left half changed, so no copy is needed.
+            // Adding a single item either succeeds or changes nothing, so no copy of the counter is needed.
             &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
             several => {
                 let mut copy = self.try_clone()?;
@@ -98,13 +99,13 @@ impl Counter {
         }
     }
 
-    /// Gives the known items the tag of the newest slice.
+    /// Marks the items that are members already as last added in the newest slice.
     pub(super) fn renew(&mut self, looked_up: &LookedUp<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
         let mut renew = |&(hash, item)| self.add_hashed(item, hash, limit).map(|_| ());
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in the view, and their counted bytes.
+    /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
         // The members are counted one by one only if some of them have expired.
@@ -115,8 +116,8 @@ impl Counter {
         Ok(view.members()?.fold((0, 0), add))
     }
 
-    /// Checks that the counter stays exact if the items `new` are added to it. The counter has `members` members, with
-    /// `bytes` bytes in all.
+    /// Checks that the counter stays exact if the items `new` are added. It has `members` members already, which take
+    /// `bytes` of the limit on bytes.
     fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());
@@ -164,7 +165,7 @@ mod tests {
                 assert_eq!(counter.count(), 0);
             }
         }
-        // A smaller limit in the call admits fewer items.
+        // If the call has a smaller limit, it admits fewer items.
         assert_eq!(
             admit(&mut counter, &[b"a", b"b", b"c"], Terms { limit: 2, ..SOME }),
             Ok(vec![Admitted, Admitted, Rejected])

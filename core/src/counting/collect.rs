@@ -14,7 +14,7 @@ use crate::window::Time;
 /// ```
 ///
 /// # Panics
-/// When memory cannot be allocated.
+/// If memory cannot be allocated.
 impl Clone for Counter {
     fn clone(&self) -> Self {
         self.try_clone().unwrap_or_else(|error| panic!("{error}"))
@@ -31,7 +31,7 @@ impl Clone for Counter {
 /// ```
 ///
 /// # Panics
-/// When memory cannot be allocated.
+/// If memory cannot be allocated.
 impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut counter = Counter::new(Params::default()).unwrap_or_else(|error| panic!("{error}"));

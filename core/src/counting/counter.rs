@@ -25,7 +25,7 @@ use crate::window::{Mark, Time, Window};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
-    /// The parameters and the layout. All counters with equal parameters and layout share one copy.
+    /// The parameters, and the layout of the bitmap. All counters with equal parameters and layout share one copy.
     spec: Shared<Spec>,
     contents: Contents,
 }
@@ -43,17 +43,17 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// The set of a counter, with or without a window.
+/// The members of a counter, with or without a window.
 #[derive(Debug)]
 pub(super) enum Contents {
     /// Without a window.
     Plain(Held),
-    /// With a window: the set, and the slice in which each member was last seen.
+    /// With a window: the members, and the slice in which each of them was last added.
     Windowed(Box<WindowedSet>),
 }
 
-/// Evaluates an expression with two variables: the set of the counter, and the context of an addition. The expression
-/// is compiled for plain and for windowed counters.
+/// Evaluates an expression with two variables: the set of the counter, and an [`Adding`] with the other arguments of an
+/// addition. The expression is compiled for counters with and without a window.
 macro_rules! adding {
     ($counter:ident, $limit:ident, ($held:ident, $adding:ident) => $call:expr) => {{
         let (spec, limit) = (&*$counter.spec, $limit);
@@ -71,8 +71,8 @@ macro_rules! adding {
     }};
 }
 
-/// Evaluates an expression with the set of a counter and the ages of its tags. The expression is compiled for plain and
-/// for windowed counters.
+/// Evaluates an expression with two variables: the set of the counter, and its [`Ages`]. The expression is compiled for
+/// counters with and without a window.
 macro_rules! with_set {
     ($counter:expr, ($held:ident, $ages:pat) => $call:expr) => {
         match $counter.contents() {
@@ -91,7 +91,7 @@ macro_rules! with_set {
 pub(super) use with_set;
 
 impl Counter {
-    /// Makes an empty counter; allocates only a few bytes.
+    /// Makes an empty counter. It allocates only a few bytes.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -102,7 +102,7 @@ impl Counter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is outside its range.
+    /// [`Error::OutOfRange`] if a parameter is outside its range.
     pub fn new(params: Params) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
         Ok(Self::with_contents(spec, Contents::Plain(Held::none(&spec, Ages::PLAIN))))
@@ -116,7 +116,7 @@ impl Counter {
         &self.spec
     }
 
-    /// The layout of the slots, whether or not the counter has any yet.
+    /// The layout of the bitmap that the counter has, or will have once it estimates.
     #[inline]
     pub(crate) fn layout(&self) -> Layout {
         self.spec.layout
@@ -126,7 +126,7 @@ impl Counter {
         &self.contents
     }
 
-    /// The set of a windowed counter; `None` without a window.
+    /// The set of a windowed counter; `None` if the counter has no window.
     pub(super) fn windowed(&self) -> Option<&WindowedSet> {
         match &self.contents {
             Contents::Plain(_) => None,
@@ -134,7 +134,8 @@ impl Counter {
         }
     }
 
-    /// The set of a windowed counter, mutable, with the counter's parameters and layout; `None` without a window.
+    /// The set of a windowed counter, mutable, with the counter's parameters and layout; `None` if the counter has no
+    /// window.
     pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Spec)> {
         match &mut self.contents {
             Contents::Plain(_) => None,
@@ -142,25 +143,23 @@ impl Counter {
         }
     }
 
-    /// Bytes of the struct itself. Every counter takes them, even an empty one.
+    /// The size of the counter's own struct in bytes. Even an empty counter takes them.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// Bytes of the structs of a windowed counter. Every windowed counter takes them, even an empty one.
+    /// The size of a windowed counter's own structs in bytes. Even an empty windowed counter takes them.
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
-    /// Adds `item`, whose hash is `hash`, to the newest slice that was reached. Returns whether the item is new. In an
-    /// exact counter, an item is new if it is not a member yet. In an estimating counter, it is new if its slot was
-    /// free.
+    /// Adds `item`, whose hash is `hash`, to the newest slice. Returns whether the item is new. In an exact counter, an
+    /// item is new if it is not a member yet. In an estimating counter, it is new if its bit of the bitmap was not set.
     ///
     /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
     #[inline(always)]
     pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
         adding!(self, limit, (held, adding) => held.add(item, hash, adding))
     }
 
-    /// The same as [`Self::add_hashed`], for an `item` of which the caller knows that an exact counter does not have
-    /// it.
+    /// Does the same as [`Self::add_hashed`]. The caller knows that `item` is not a member, if the counter is exact.
     ///
     /// # Errors
     /// The errors of [`Self::add_hashed`].
@@ -171,9 +170,9 @@ impl Counter {
     /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each.
     ///
     /// # Errors
-    /// The errors of [`Self::add_hashed`], at the first item that fails. The items before it have been added, and
-    /// `added` was called for each of them.
-    // Inlined, so that the variables that `added` changes are in registers.
+    /// The errors of [`Self::add_hashed`], at the first item that fails. The earlier items have been added, and `added`
+    /// was called for each of them.
+    // This method is inlined, so that the variables that `added` changes are in registers.
     #[inline(always)]
     pub(super) fn add_each<'a>(
         &mut self,
@@ -184,7 +183,7 @@ impl Counter {
         adding!(self, limit, (held, adding) => add_to(held, items, adding, added))
     }
 
-    /// Removes the members among `items`, see [`Held::remove`].
+    /// Removes those of `items` that are members. See [`Held::remove`].
     pub(super) fn remove_hashed(&mut self, items: &[(u64, &[u8])], places: Vec<(usize, usize)>, removed: &mut [bool]) {
         let seed = self.params().seed;
         match &mut self.contents {
@@ -193,12 +192,12 @@ impl Counter {
         }
     }
 
-    /// Moves the counter to the slice `newest`; no counter may have reached a later slice. Then adds the members of
-    /// `others`, each in the slice in which it was seen. Returns whether the additions changed the counter. The lower
-    /// bound of an estimate becomes `lower_bound`, which is at least its present one.
+    /// Moves the counter to the slice `newest`, which is not before the newest slice of any of the counters. Then adds
+    /// the members of `others`, each in the slice in which it was last added. Returns whether the additions changed the
+    /// counter. The lower bound of an estimate becomes `lower_bound`, which is at least the present lower bound.
     ///
     /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error some members may have been added.
     pub(super) fn add_members(
         &mut self,
         others: &[&Counter],
@@ -209,7 +208,7 @@ impl Counter {
         if let Some((set, spec)) = self.windowed_mut() {
             set.advance(newest, spec);
         }
-        // Everything in a counter that is 255 slices behind has expired.
+        // In a counter that is 255 slices behind, all members have expired.
         let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
         let (seed, mut changed) = (self.params().seed, false);
         if self.is_exact() && others.iter().all(|other| other.set_bits() == 0) {
@@ -222,7 +221,7 @@ impl Counter {
                 });
             }
         } else {
-            // Slots can be merged only into slots.
+            // The counters are merged as bitmaps, because at least one of them estimates and so has only a bitmap.
             let mut union = Slots::wide(self.layout(), self.ages())?;
             for other in once(&*self).chain(others.iter().copied()) {
                 other.mark_in(&mut union, self.ages().most_age.checked_sub(behind(other)), behind(other));
@@ -245,8 +244,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The same as [`Self::add_hashed`], for an item that was last seen `age` slices before the newest slice. An
-    /// expired item is not added.
+    /// Does the same as [`Self::add_hashed`], for an item that was last added `age` slices before the newest slice. It
+    /// does not add an item that has expired.
     fn add_aged(&mut self, item: &[u8], hash: u64, age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         adding!(self, limit, (held, adding) => match Tag::of_age(age, adding.ages) {
             Some(tag) => held.add(item, hash, Adding { tag, ..adding }),
@@ -254,9 +253,9 @@ impl Counter {
         })
     }
 
-    /// Marks in `union` the slots of the members that were seen at most `most_age` slices before the newest slice, as
-    /// [`Slots::merge`] does; of none if `most_age` is `None`. The members of an exact counter are hashed for this, so
-    /// the layout of the exact counter does not matter.
+    /// Sets in the bitmap `union` the bits of the members that were added at most `most_age` slices before the newest
+    /// slice; of none if `most_age` is `None`. See [`Slots::merge`]. The members of an exact counter are hashed for
+    /// this, so the exact counter may have another layout.
     pub(super) fn mark_in(&self, union: &mut Slots, most_age: Option<u8>, behind: u8) {
         let Some(most_age) = most_age else { return };
         with_set!(self, (held, ages) => match held {
@@ -268,14 +267,14 @@ impl Counter {
         });
     }
 
-    /// The number of distinct members: the exact number, or the rounded estimate. In a counter without a window, adding
-    /// members never makes it smaller.
+    /// The number of distinct members: the exact number, or the rounded estimate. Without a window, adding members
+    /// never makes this number smaller.
     pub fn count(&self) -> u64 {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;
         }
-        // These casts round: an estimate is 0 or at least 0.5, finite, and far below 2^52. A cast to a signed number
-        // takes half as many instructions.
+        // The casts round. An estimate is 0 or at least 0.5, finite, and far below 2^52. A cast to a signed number
+        // takes half as many instructions as one to an unsigned number.
         (self.estimate() + 0.5) as i64 as u64
     }
 
@@ -285,9 +284,9 @@ impl Counter {
         with_set!(self, (held, _) => held.estimate())
     }
 
-    /// A lower bound of the number of members. In an exact counter it is the count. In an estimating counter it is one
-    /// more than the last exact count; after a merge it is the largest lower bound of the merged counters. In an
-    /// estimating counter with a window it is 0.
+    /// A lower bound of the number of members. In an exact counter it is the number of members. In an estimating
+    /// counter it is one more than the last exact number. After a merge it is the largest lower bound of the merged
+    /// counters. In an estimating counter with a window it is 0.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
@@ -296,7 +295,7 @@ impl Counter {
         }
     }
 
-    /// The standard error of [`Self::count`], relative to the count. It is 0 while the counter is exact, and if the
+    /// The standard error of [`Self::count`], divided by the count. It is 0 while the counter is exact, and if the
     /// count is 0.
     pub fn standard_error(&self) -> f64 {
         self.estimated().relative_error()
@@ -307,7 +306,7 @@ impl Counter {
         self.at(Time::Reached).estimated()
     }
 
-    /// Whether any member was seen at most `most_age` slices before the newest slice; false if `most_age` is `None`.
+    /// Whether any member was added at most `most_age` slices before the newest slice; false if `most_age` is `None`.
     /// Without a window, every member has the age 0.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         with_set!(self, (held, ages) => held.has_any(ages, most_age))
@@ -321,22 +320,22 @@ impl Counter {
     /// The members, in the order they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] once the counter estimates.
+    /// [`Error::NotExact`] if the counter estimates.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'_>> + Clone, Error> {
         self.at(Time::Reached).members()
     }
 
-    /// Whether `item` is a member, as of the newest slice that was reached. See
+    /// Whether `item` is a member at the time of the newest slice. See
     /// [`View::contains`](crate::counting::View::contains).
     ///
     /// # Errors
-    /// [`Error::NotExact`] once the counter estimates.
+    /// [`Error::NotExact`] if the counter estimates.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.at(Time::Reached).contains(item)
     }
 
-    /// Whether the counter is known to be empty. An estimate of 0 counts as empty only for a counter without an exact
-    /// limit.
+    /// Whether the counter is certain to be empty. An estimate of 0 counts as empty only if the counter has an exact
+    /// limit of 0.
     pub fn is_empty(&self) -> bool {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
@@ -349,10 +348,10 @@ impl Counter {
         self.empty(*self.params())
     }
 
-    /// An empty counter with these parameters, and with the window and the newest slice of this one.
+    /// An empty counter with these parameters, and with the window and the newest slice of this counter.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is outside its range.
+    /// [`Error::OutOfRange`] if a parameter is outside its range.
     pub(super) fn empty(&self, params: Params) -> Result<Self, Error> {
         match self.ring() {
             None => Counter::new(params),
@@ -360,7 +359,7 @@ impl Counter {
         }
     }
 
-    /// The error for a command that needs the members of an estimating counter.
+    /// The error for a command that needs the members, on a counter that estimates.
     pub(super) fn not_exact(&self) -> Error {
         let &Params { exact_limit, exact_bytes, .. } = self.params();
         Error::NotExact { exact_limit, exact_bytes }
@@ -379,17 +378,17 @@ impl Counter {
         &self.spec.params
     }
 
-    /// The number of marked slots; 0 while exact.
+    /// The number of set bits in the bitmap of an estimating counter; 0 while the counter is exact.
     pub(crate) fn set_bits(&self) -> u64 {
         with_set!(self, (held, _) => held.set_bits())
     }
 
-    /// The number of marked slots in each segment; `None` while exact.
+    /// The number of set bits in each segment of the bitmap; `None` while the counter is exact.
     pub(super) fn counts(&self) -> Option<SegmentCounts> {
         with_set!(self, (held, _) => held.slots().map(|slots| *slots.counts()))
     }
 
-    /// Bytes of memory that the counter takes, struct and heap together.
+    /// The bytes of memory that the counter takes: struct and heap together.
     pub fn size_bytes(&self) -> u64 {
         let mut bytes = Self::STRUCT_BYTES;
         self.heap_layouts(&mut |layout| bytes += layout.size() as u64);
@@ -411,23 +410,23 @@ impl Counter {
     }
 }
 
-/// Methods for windows. A member is counted if it was last seen in a live slice. The caller passes the time; no clock
-/// is read here.
+/// Methods for windows. A member counts if it was last added in a slice that has not expired. The caller passes the
+/// time; no clock is read here.
 impl Counter {
-    /// The most slices that a window may have.
+    /// The largest number of slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
 
     /// An empty counter with the same parameters and with `window`. Its newest slice is `slice`, usually
     /// [`Window::first_slice`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`]; [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], and [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
         ring::check(&window)?;
         Self::with_ring(*self.params(), TagRing::new(window, slice))
     }
 
-    /// An empty windowed counter. `ring` has the window, the newest slice and the numbering of the tags.
+    /// An empty windowed counter. `ring` has the window, the newest slice, and the numbers that stand for slices.
     pub(super) fn with_ring(params: Params, ring: TagRing) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
         let set = WindowedSet { ring, held: Held::none(&spec, ring.ages()) };
@@ -443,17 +442,17 @@ impl Counter {
         self.ring().map(|ring| &ring.window)
     }
 
-    /// The newest slice that the counter has reached; 0 without a window.
+    /// The number of the newest slice; 0 without a window.
     pub(crate) fn reached(&self) -> u64 {
         self.ring().map_or(0, TagRing::newest)
     }
 
-    /// The ages of the tags of members and slots.
+    /// Converts the small numbers that stand for slices ([`Ages`]) into ages.
     pub(super) fn ages(&self) -> Ages {
         self.ring().map_or(Ages::PLAIN, TagRing::ages)
     }
 
-    /// The present slice of the counter at `time`; 0 without a window.
+    /// The slice of the counter that is the newest at `time`; 0 without a window.
     pub(super) fn present_slice(&self, time: Time) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), time))
     }
@@ -473,7 +472,8 @@ impl OnHeap for Counter {
         }
     }
 
-    /// Moves the buffer of the members, or the buffer of the slots' cells. Lists of slots are not moved.
+    /// Moves the heap buffer of the members, or the main buffer of the bitmap, to another address. Smaller buffers are
+    /// not moved.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         match (index, &mut self.contents) {
             (0, Contents::Plain(held)) => held.relocate(mover),
@@ -497,7 +497,7 @@ fn add_to<'a, T: Tag>(
         && held.members().is_some()
         && let Some(item) = items.next()
     {
-        // The length of the first member tells how much memory to reserve for the others.
+        // The other members are assumed to be as long as the first. So much memory is reserved for them.
         if has_reserved.is_none() && held.members().is_some_and(|members| members.len() == 1) {
             has_reserved = Some(held.reserve(items.size_hint().0 + 1, adding));
         }
@@ -505,7 +505,8 @@ fn add_to<'a, T: Tag>(
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
         let mut hashes = items.map(|item| hash64(item, seed));
-        // A chunk is hashed in one loop and marked in another: each of the loops then keeps its variables in registers.
+        // A chunk of hashes is computed in one loop and added in another: each of the loops then keeps its variables in
+        // registers.
         while result.is_ok() {
             let chunk: ArrayVec<u64, CHUNK> = hashes.by_ref().take(CHUNK).collect();
             if chunk.is_empty() {

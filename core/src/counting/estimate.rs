@@ -1,51 +1,53 @@
-//! Estimates the number of members from the marked slots of each segment (`layout.rs`), and the standard error. Pure
-//! functions.
+//! Estimates the number of members, with its standard error. The input is how many bits ("slots") are set in each
+//! segment of the bitmap (`layout.rs`).
 //!
 //! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic
 //! counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several segments of different
-//! density are combined by maximum likelihood, with the number of members `n` taken as Poisson. Then the slots are
-//! independent, and a slot that gets the part `a` of the hash space stays free with probability `exp(-a n)`. The
-//! likelihood of the observed free slots has a single maximum.
+//! density are combined by maximum likelihood, under the assumption that the number of members `n` has a Poisson
+//! distribution. Then the slots are independent, and a slot for the fraction `a` of all hashes stays free with
+//! probability `exp(-a n)`. The likelihood of the observed free slots has a single maximum.
 //!
-//! Exponentials and logarithms are `libm`'s, not the platform's: replies must be the same on every machine.
+//! Exponentials and logarithms come from `libm`, not from the platform, because replies must be the same on every
+//! machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
-/// The largest estimate, `2^34 ln 2048`: the estimate for segments of 2^10 slots if half a slot of the last segment
-/// were free. Estimates for up to 10^10 members are far below it.
+/// The largest estimate, `2^34 ln 2048`. It is the estimate for segments of 2^10 slots if half a slot of the last
+/// segment of the bitmap were free. Estimates for up to 10^10 members are far below it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
-/// The most steps of Newton's method; 3 or 4 are usual. Even bisection alone would need fewer steps than this.
+/// The largest number of steps of Newton's method. 3 or 4 steps are usual. Even bisection alone would need fewer steps
+/// than this number.
 const MAX_STEPS: usize = 64;
 
-/// An estimated number of members, of a counter, a union, a difference or an intersection, with its standard error.
+/// The estimated number of members of a counter, a union, a difference or an intersection, with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
     /// The estimated number of members; the exact number if all counters are exact.
     pub estimate: f64,
     /// The standard error of [`Self::count`], in members: 0 while all counters are exact, otherwise at least 0.5. It is
-    /// infinite when no slot is free, which happens only in forged bitmaps.
+    /// infinite if every bit of the bitmap is set, which happens only in forged bitmaps.
     pub standard_error: f64,
 }
 
-/// The number of members that are assumed to exist although they were not seen. If a Poisson number `v` of members is
-/// seen, the range `v ± 2 sqrt(v + UNSEEN)` contains the mean with a chance of at least 91 %. If `UNSEEN` were 1
-/// instead of 1.5, the chance would be 87 %. With the range `v ± 2 sqrt(max(v, 1))` it would be 80 %.
+/// If `v` members are seen, this number of unseen members is assumed to exist. If `v` has a Poisson distribution, the
+/// range `v ± 2 sqrt(v + UNSEEN)` contains its mean with a probability of at least 91 %. If `UNSEEN` were 1 instead of
+/// 1.5, the probability would be 87 %. With the range `v ± 2 sqrt(max(v, 1))` it would be 80 %.
 const UNSEEN: f64 = 1.5;
 
-/// The variance that is added if each member seen represents slightly more than one member. Rounding such estimates
-/// skips some counts, and [`error_of_whole`] does not cover this error. The true number is within two standard errors
-/// with a chance of at least 88 % if `UNEVEN` is added, and 85 % if it is not.
+/// The variance that is added if each member seen stands for slightly more than one member. The rounded estimates then
+/// skip some numbers, an error that [`error_of_whole`] does not cover. The true number is within two standard errors
+/// with a probability of at least 88 % if `UNEVEN` is added, and 85 % if it is not.
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance due to members that may exist without being seen, if each member is seen with the chance `shown`.
+/// The variance due to members that may exist without being seen, if each member is seen with probability `shown`.
 ///
-/// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But seeing few
-/// members does not prove that few exist, and seeing none does not prove that none exists. So the variance of
-/// [`UNSEEN`] more members is added.
+/// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But a small `v`
+/// does not prove that few members exist, and `v = 0` does not prove that none exists. So the variance of [`UNSEEN`]
+/// more members is added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
@@ -56,12 +58,12 @@ impl Estimated {
         Estimated { estimate: members as f64, standard_error: 0.0 }
     }
 
-    /// `estimate` with its standard error, for a counter with this layout.
+    /// `estimate` with its standard error, for a counter with this layout of the bitmap.
     pub(super) fn of(layout: Layout, estimate: f64) -> Self {
         Segments::new(layout, &SegmentCounts::default()).reported(estimate)
     }
 
-    /// `estimate` with the standard error of the rounded count, from the variance of the estimate.
+    /// `estimate` with the standard error of the rounded estimate. `variance` is the variance of the estimate.
     pub(super) fn rounded(estimate: f64, variance: f64) -> Self {
         Estimated { estimate, standard_error: error_of_whole(libm::sqrt(variance)) }
     }
@@ -71,31 +73,24 @@ impl Estimated {
         libm::round(self.estimate) as u64
     }
 
-    /// The standard error, relative to [`Self::count`]; 0 for a count of 0.
-    ///
-    /// ```
-    /// use rollcall_core::counting::Estimated;
-    ///
-    /// assert_eq!(Estimated { estimate: 1000.4, standard_error: 5.0 }.relative_error(), 0.005);
-    /// assert_eq!(Estimated { estimate: 0.4, standard_error: 5.0 }.relative_error(), 0.0);
-    /// ```
+    /// The standard error divided by [`Self::count`]; 0 for a count of 0.
     pub fn relative_error(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.standard_error / self.count() as f64 }
     }
 }
 
-/// The slots of one segment, as the estimator needs them.
+/// The slots (bits) of one segment of the bitmap, as the estimator needs them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
-    /// The part of the hash space that each slot gets.
+    /// The fraction of all hashes that each slot of the bitmap gets.
     pub share: f64,
     /// The number of slots.
     pub slots: f64,
-    /// The number of free slots.
+    /// The number of free slots of the bitmap.
     pub zero: f64,
 }
 
-/// The segments of one counter.
+/// The segments of the bitmap of one counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Segments {
     list: [Segment; MAX_SEGMENTS],
@@ -103,12 +98,12 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The segments of a counter, from its layout and its numbers of marked slots.
+    /// Makes the segments from the layout of the bitmap and the number of set bits in each segment.
     pub fn new(layout: Layout, set: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
         for (i, segment) in list.iter_mut().enumerate().take(len) {
-            // The numbers are below 2^32, and a `u32` converts faster to a double.
+            // All numbers are below 2^32, and a `u32` is converted to a double faster than a `u64`.
             let (slots, free) = (layout.slots() as u32, layout.slots().saturating_sub(set.get(i)) as u32);
             *segment = Segment { share: layout.share(i), slots: slots.into(), zero: free.into() };
         }
@@ -119,20 +114,20 @@ impl Segments {
         &self.list[..self.len]
     }
 
-    /// The part of the hash space that all free slots together get.
+    /// The fraction of all hashes that the free slots of the bitmap get together.
     pub fn free_share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.share * s.zero).sum()
     }
 
-    /// The maximum-likelihood number of members: 0 when no slot is taken, at most [`MAX_ESTIMATE`].
+    /// The maximum-likelihood number of members: 0 if all slots of the bitmap are free, and at most [`MAX_ESTIMATE`].
     ///
     /// The number is the `n` that solves
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
-        // `S(n)`, the sum without its last term, falls from infinity to 0, so S(n) = free has a single root. The search
-        // is for the root of ln S - ln free as a function of x = ln n, because that function is nearly a straight line.
-        // Newton's steps are kept inside a bracket that every evaluation narrows, so the search ends for any counts.
+        // Let `S(n)` be the sum without its last term. It falls from infinity to 0, so S(n) = free has a single root.
+        // The search is for the root of ln S - ln free as a function of x = ln n, which is nearly a straight line.
+        // Newton's steps are kept inside a bracket that every evaluation narrows, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -162,8 +157,8 @@ impl Segments {
             }
             let mut next = x - excess * sum / slope;
             // The bracket is bisected in two cases. First, the step leaves the bracket, or it is not a number because
-            // the sum underflowed far right of the root. Second, the step is more than half as long as the last one:
-            // otherwise Newton's steps could alternate around the root for ever.
+            // the sum underflowed far right of the root. Second, the step is more than half as long as the previous
+            // step. Otherwise Newton's steps could alternate around the root for ever.
             if !(low..=high).contains(&next) || (next - x).abs() > step / 2.0 {
                 next = (low + high) / 2.0;
             }
@@ -176,8 +171,8 @@ impl Segments {
         libm::exp(x).min(MAX_ESTIMATE)
     }
 
-    /// A first estimate, by linear counting on one segment: the first segment in which at least a tenth of the slots is
-    /// free.
+    /// A first estimate, by linear counting in the first segment of the bitmap in which at least a tenth of the slots
+    /// is free.
     fn first_guess(&self) -> f64 {
         let taken: f64 = self.as_slice().iter().map(|s| s.slots - s.zero).sum();
         self.as_slice()
@@ -186,7 +181,7 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// `estimate` with its standard error. If no slot is taken, both are exactly 0.
+    /// `estimate` with its standard error. If no slot of the bitmap is taken, both are exactly 0.
     pub(super) fn reported(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);
@@ -200,23 +195,26 @@ impl Segments {
         self.reported(self.estimate())
     }
 
-    /// The Fisher information of `n` members, taken as Poisson: `sum slots share^2 / (exp(share n) - 1)`.
+    /// The Fisher information of `n` members, whose number is taken as Poisson: `sum slots share^2 / (exp(share n) -
+    /// 1)`.
     pub(super) fn information(&self, n: f64) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
     }
 
-    /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite when no slot is free.
+    /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite if no slot of the bitmap is
+    /// free.
     ///
     /// It is `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)`. The likelihood
-    /// takes the number of members as Poisson, which adds a variance of `n`. But the number is `n` and does not vary,
-    /// so this variance is subtracted.
+    /// assumes a Poisson number of members, which adds a variance of `n`. But the true number does not vary, so this
+    /// variance is subtracted.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;
         }
-        // 1/I - n = (1 - n I) / I. Computing 1 - n I as a difference of two close numbers would lose every digit. So it
-        // is computed as a sum: the part of the hash space outside these slots, plus slots * share * (1 - t / (exp(t) -
-        // 1)) for each segment.
+        // The formula is rewritten as 1/I - n = (1 - n I) / I. The difference 1 - n I of two close numbers would lose
+        // every digit. So it is computed as a sum: the fraction of hashes outside these slots of the bitmap, plus slots
+        // * share * (1
+        // - t / (exp(t) - 1)) for each segment.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for s in self.as_slice() {
             let t = s.share * n;
@@ -232,7 +230,7 @@ impl Segments {
     }
 }
 
-/// The relative standard error of a counter with this layout and `n` members; 0 for none.
+/// The standard error of a counter with this layout and `n` members, divided by `n`; 0 if `n` is 0.
 pub fn standard_error(layout: Layout, n: f64) -> f64 {
     if n <= 0.0 {
         return 0.0;
@@ -240,13 +238,13 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// A cached estimate. Several threads may compute it at once. All of them compute the same number, so no memory order
-/// is needed.
+/// A cached estimate. If several threads compute it at once, they compute the same number. So no memory order is
+/// needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
 
 impl KeptEstimate {
-    /// The value that stands for "not computed". An estimate is never NaN.
+    /// The value for "not computed yet". An estimate is never NaN.
     const NONE: f64 = f64::NAN;
 
     pub(super) const fn none() -> Self {
@@ -284,7 +282,7 @@ mod tests {
         (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).map(Layout::new)
     }
 
-    /// The expected numbers of set slots for `n` members, rounded.
+    /// The expected number of set bits in each segment for `n` members, rounded.
     fn expected_counts(layout: Layout, n: f64) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         for segment in 0..layout.num_segments() {
@@ -294,7 +292,8 @@ mod tests {
         counts
     }
 
-    /// The largest error of each layout in the table, from which layouts are chosen, equals what the theory gives.
+    /// The table from which layouts are chosen has the largest error of each layout. These errors equal the theoretical
+    /// ones.
     #[test]
     fn the_largest_error_of_each_layout_is_in_the_table() {
         for (layout, stated) in layouts().zip(LARGEST_ERRORS) {
@@ -308,7 +307,8 @@ mod tests {
 
     #[test]
     fn standard_errors_are_as_documented() {
-        // Each row has a number of members, and the errors in percent for the segment bits 8, 10, 12, 14 and 16.
+        // Each row has a number of members, and the relative errors in percent for segments of 2^8, 2^10, 2^12, 2^14
+        // and 2^16 slots.
         let table = [
             (1e3, ["3.03", "1.34", "0.65", "0.32", "0.16"]),
             (5e4, ["4.03", "1.98", "0.91", "0.37", "0.17"]),
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn estimates_are_pinned() {
-        // The counts of the segments and the roots, found by bisection, are from a separate program.
+        // These numbers of set bits per segment, and the estimates by bisection, come from a separate program.
         let cases: [(&[u64], f64); 2] = [
             (&[401, 190, 123, 66, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 976.831421),
             (&[1024, 1024, 1024, 1024, 982, 796, 520, 306, 167, 93, 54, 26, 11, 3, 5, 1, 1], 98221.212506),
@@ -368,7 +368,8 @@ mod tests {
 
     #[test]
     fn standard_errors_of_few_members_have_all_their_digits() {
-        // Whang's m (e^t - t - 1) again, by the series of e^t: computing the difference would lose most digits.
+        // This is the formula of Whang et al. again, m (e^t - t - 1), by the series of e^t. Computing the difference
+        // would lose most digits.
         let slots = 2f64.powi(34);
         for n in [1.37, 1000.0, 150_000.0, 1e6] {
             let t = n / slots;
@@ -380,7 +381,8 @@ mod tests {
 
     #[test]
     fn standard_errors_on_a_part_of_the_hash_space_are_those_of_the_formula() {
-        // Computes 1/I - n directly. Here most members fall on no slot, so this is not a difference of close numbers.
+        // This computes 1/I - n directly. Most members here have hashes outside all slots of the bitmap, so it is not a
+        // difference of close numbers.
         for (share, slots, n) in [(1.0 / 1024.0, 256.0, 700.0), (1.0 / 4096.0, 1024.0, 90.0), (0.001, 300.0, 1.0)] {
             let information = slots * share * share / libm::expm1(share * n);
             let found = one_segment(share, slots).standard_error(n);
@@ -393,15 +395,15 @@ mod tests {
         for layout in layouts() {
             for n in [1.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e10] {
                 let estimate = Segments::new(layout, &expected_counts(layout, n)).estimate();
-                // The counts are rounded by up to half a slot in each segment. This matters little, since the standard
-                // error is many slots.
+                // Each expected number is rounded by up to half a slot of the bitmap. This matters little, since the
+                // standard error is many slots.
                 let tolerance = 0.25 * standard_error(layout, n) * n + 1.0;
                 assert!((estimate - n).abs() < tolerance, "{layout:?}: {estimate} for {n}");
             }
         }
     }
 
-    /// The chance of each number of visible members, if each of `members` is visible with the chance `shown`.
+    /// The probability of each number of visible members, if each of `members` is visible with probability `shown`.
     fn binomial(members: u32, shown: f64) -> Vec<f64> {
         let mut chances = vec![1.0];
         for _ in 0..members {
@@ -412,8 +414,8 @@ mod tests {
         chances
     }
 
-    /// The chance that the number `members` is within two standard errors of its estimate, if each member is visible
-    /// with the chance `shown`.
+    /// The probability that the number `members` is within two standard errors of its estimate, if each member is
+    /// visible with probability `shown`.
     fn covered(members: u32, shown: f64) -> f64 {
         let reported = |seen: usize| {
             let estimate = seen as f64 / shown;
@@ -438,7 +440,8 @@ mod tests {
 
     #[test]
     fn two_errors_cover_any_count() {
-        // The number of members that find their slot taken is Poisson, with the variance of the estimate.
+        // The number of members whose slot of the bitmap is already taken has a Poisson distribution. Its variance is
+        // the variance of the estimate.
         for precision in [9, 11, 14, 17] {
             let slots = f64::from(1u32 << precision);
             let segments = one_segment(1.0 / slots, slots);
@@ -446,7 +449,7 @@ mod tests {
                 let n = f64::from(members);
                 let collisions = slots * (libm::expm1(-n / slots) + n / slots);
                 let (mut chance, mut covered) = (libm::exp(-collisions), 0.0);
-                // More collisions have a chance of one in a million.
+                // The probability of more collisions is one in a million.
                 for collided in 0..members.min((collisions + 5.0 * libm::sqrt(collisions)) as u32 + 10) {
                     let taken = f64::from(members - collided);
                     let reported = segments.reported(-slots * libm::log1p(-taken / slots));
@@ -490,7 +493,7 @@ mod tests {
             layout in (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).prop_map(Layout::new),
             fill in proptest::collection::vec(0.0f64..=1.0, MAX_SEGMENTS),
         ) {
-            // Counts that no set of members can have. Forged bitmaps may have them.
+            // No set of members leads to these numbers of set bits. Forged bitmaps may have them.
             let mut segments = Segments::new(layout, &SegmentCounts::default());
             for (segment, fill) in segments.list.iter_mut().zip(fill) {
                 segment.zero = libm::floor(segment.slots * fill);
@@ -501,7 +504,7 @@ mod tests {
                 let term = |s: &Segment| s.share * ((s.slots - s.zero) / libm::expm1(s.share * n) - s.zero);
                 segments.as_slice().iter().map(term).sum()
             };
-            // The search ends at most a fiftieth of the smallest standard error (0.09 %) from the root.
+            // The search ends at a distance from the root of at most 2 % of the smallest standard error (0.09 %).
             prop_assert!(excess(estimate * (1.0 - 1e-5)) >= 0.0 || estimate == 0.0);
             prop_assert!(excess(estimate * (1.0 + 1e-5)) <= 0.0 || estimate == MAX_ESTIMATE);
         }

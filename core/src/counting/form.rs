@@ -1,8 +1,8 @@
-//! The stored properties of a counter, without its set. The set is stored as a [`payload`](super::payload). Properties
-//! and payload together make the counter again.
+//! The stored properties of a counter, such as its parameters and window, without its members. The members or their
+//! bitmap are stored as a [`payload`](super::payload). Loading needs both.
 //!
 //! Whatever the bytes are, loading them gives an error or a counter that keeps every invariant. The memory that the
-//! counter takes is known before its payload is read, from the counts of the segments.
+//! counter takes is known before its payload is read, from the numbers of set bits in its bitmap.
 
 use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
@@ -17,15 +17,15 @@ use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// The properties of a counter without its set.
+/// The properties of a counter without its members or their bitmap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CounterForm {
     pub(crate) params: Params,
-    /// The lower bound of the estimate; 0 for an exact counter and for a windowed one.
+    /// A lower bound of the number of members; 0 for an exact counter and for a windowed counter.
     pub(crate) lower_bound: u32,
-    /// The number of marked slots in each segment; `None` for an exact counter.
+    /// The number of set bits in each segment of the bitmap; `None` for an exact counter.
     pub(crate) counts: Option<SegmentCounts>,
-    /// The window, the newest slice that was reached, and the numbering of the tags.
+    /// The window, the number of the newest slice, and the offset of the small numbers that stand for slices.
     pub(crate) ring: Option<TagRing>,
 }
 
@@ -40,13 +40,13 @@ impl CounterForm {
         }
     }
 
-    /// Checks stored fields. The caller has checked that there are no more counts than segments.
+    /// Checks stored fields. The caller has checked that `counts` has no more entries than the bitmap has segments.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is out of range; [`Error::Corrupt`] when another field is wrong.
+    /// [`Error::OutOfRange`] if a parameter is out of range, and [`Error::Corrupt`] if another field is wrong.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let layout = self.params.layout()?;
-        // The largest exact count that any counter can have had, plus one.
+        // This is the largest exact number of members of any counter, plus one.
         let most = Params::MAX_EXACT_LIMIT + 1;
         Error::check_field(self.lower_bound <= most, "lower bound", format_args!("at most {most}"), self.lower_bound)?;
         // A counter with an exact limit of 0 is never exact, not even while empty.
@@ -60,10 +60,10 @@ impl CounterForm {
                 format_args!("at most {}", layout.slots()),
                 most,
             )?;
-            // A counter without members is exact, unless its limit is 0.
+            // A counter without members is exact, unless its exact limit is 0.
             let is_possible = counts.total() > 0 || self.params.exact_limit == 0;
             Error::check_field(is_possible, "representation", "exact, without a marked slot", "an estimate")?;
-            // Every member marks a slot, and without a window no slot is ever freed.
+            // Every member sets a bit. Without a window, no bit is ever cleared.
             let is_possible = self.lower_bound == 0 || counts.total() > 0;
             Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
         }
@@ -94,11 +94,10 @@ impl CounterForm {
         limit.check(held_bytes, heap_bytes)
     }
 
-    /// Builds the counter from these properties and its payload. The caller has checked the length and the memory with
-    /// [`Self::check_bytes`]. On error the payload is unchanged.
+    /// Builds the counter from these properties and its payload. The caller has called [`Self::check_bytes`] before.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the payload does not fit this form; [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] if the payload contradicts these properties, and [`Error::OutOfMemory`].
     pub(crate) fn load(&self, payload: &[u8]) -> Result<Counter, Error> {
         let spec = Spec::new(self.params)?;
         let contents = match self.ring {
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn corrupt_payloads_are_rejected() {
-        // Segments of 256 slots, whose bits take 32 bytes.
+        // Each segment has 256 slots, whose bits take 32 bytes.
         let params = params(RATES[0], 2);
         let bits = [0x55; 32];
         type Case<'a> = (Option<&'a [u64]>, &'a [u8], &'a str);
@@ -156,7 +155,7 @@ mod tests {
             (None, b"\x01a\x01a", "members"),
             (None, b"\x01a\x01b\x01c", "members"),
             (Some(&[1]), b"", "coded payload"),
-            // The code of a gap has ones up to the end of the bytes, and no zero after them.
+            // This Golomb-Rice code has ones up to the end of the bytes, and no zero after them.
             (Some(&[2]), &[0, 0xff, 0xff], "coded payload"),
             (Some(&[255]), b"", "coded payload"),
             (Some(&[1]), &[0; 2], "segments"),
@@ -187,7 +186,7 @@ mod tests {
             let rejected = load(exact_limit, lower_bound, counts);
             assert!(matches!(rejected, Err(Error::Corrupt { field: "lower bound", .. })), "{rejected:?}");
         }
-        // A counter with these fields would be exact, so the fields are wrong.
+        // A counter with these fields would be exact, so an estimating counter with them is corrupt.
         let rejected = load(250, 0, &[]);
         assert!(matches!(rejected, Err(Error::Corrupt { field: "representation", .. })), "{rejected:?}");
         assert!(load(0, 0, &[]).is_ok());

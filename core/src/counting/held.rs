@@ -1,5 +1,5 @@
-//! The set of a counter. At first it holds the members themselves. After the promotion to an estimate, it holds only
-//! the slots of their hashes.
+//! The set of a counter. At first it holds the members themselves. Later, when the counter estimates, it holds only a
+//! bitmap, in which each member has set a bit chosen by its hash.
 
 pub(super) mod adding;
 pub(crate) mod cells;
@@ -23,18 +23,18 @@ use crate::heap::Mover;
 use crate::size_limit::SizeLimit;
 use crate::window::Mark;
 
-/// A set of members, each with its tag. An exact set that exceeds its limits becomes an estimating one. A set that is
-/// empty again is exact again.
+/// A set of members, each with its tag: the slice in which it was last added. An exact set that exceeds its limits
+/// becomes an estimating set. A set that has become empty is exact again.
 #[derive(Debug)]
 pub(super) enum Held<T: Tag = ()> {
     /// The members themselves.
     Exact(Members<T>),
-    /// The slots of the members. Boxed, so that exact counters stay small.
+    /// The bitmap in which each member has set a bit ("slot"). It is boxed, so that exact counters stay small.
     Estimating(Box<Slots>),
 }
 
 impl<T: Tag> Held<T> {
-    /// Makes an empty set; allocates only a few bytes.
+    /// Makes an empty set. It allocates only a few bytes.
     pub(super) fn none(spec: &Spec, ages: Ages) -> Self {
         if spec.params.exact_limit > 0 {
             Held::Exact(Members::new())
@@ -43,7 +43,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The members; `None` once the counter estimates.
+    /// The members; `None` if the counter estimates.
     pub(super) fn members(&self) -> Option<&Members<T>> {
         match self {
             Held::Exact(members) => Some(members),
@@ -51,7 +51,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The slots; `None` while the counter is exact.
+    /// The bitmap; `None` while the counter is exact.
     pub(super) fn slots(&self) -> Option<&Slots> {
         match self {
             Held::Exact(_) => None,
@@ -59,7 +59,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The number of members: the exact number, or the most likely one.
+    /// The exact number of members, or the most likely number.
     pub(super) fn estimate(&self) -> f64 {
         match self {
             Held::Exact(members) => members.len() as f64,
@@ -67,11 +67,12 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The number of members seen at most `most_age` slices before the newest slice, with its standard error; 0 if
-    /// `most_age` is `None`.
+    /// The number of members that were last added at most `most_age` slices before the newest slice, with its standard
+    /// error. It is 0 if `most_age` is `None`.
     pub(super) fn estimated(&self, ages: Ages, most_age: Option<u8>) -> Estimated {
         let Some(most_age) = most_age else { return Estimated::exact(0) };
-        // If all live slices are asked for, the cached estimate is the answer: the set holds nothing older.
+        // If the caller asks for all slices that have not expired, the cached estimate is the answer: the set has no
+        // expired members.
         let is_whole = most_age == ages.most_age;
         match self {
             Held::Exact(members) if is_whole => Estimated::exact(members.len()),
@@ -83,7 +84,8 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Whether any member was seen at most `most_age` slices before the newest slice; false if `most_age` is `None`.
+    /// Whether any member was last added at most `most_age` slices before the newest slice; false if `most_age` is
+    /// `None`.
     pub(super) fn has_any(&self, ages: Ages, most_age: Option<u8>) -> bool {
         let Some(most_age) = most_age else { return false };
         match self {
@@ -95,8 +97,9 @@ impl<T: Tag> Held<T> {
     /// Adds an item, whose hash is `hash`.
     ///
     /// # Errors
-    /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
-    // Inlined: the result has room for an error, so it is large, and returning it from a call would take long.
+    /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the set is unchanged.
+    // This method is inlined. Its result has room for an error, so it is large, and returning it from a call would take
+    // long.
     #[inline(always)]
     pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         match self {
@@ -108,7 +111,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The same as [`Self::add`], for an `item` of which the caller knows that an exact set does not have it.
+    /// Does the same as [`Self::add`]. The caller knows that `item` is not a member, if the set is exact.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -134,8 +137,8 @@ impl<T: Tag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// Reserves memory for several `more` members in an exact set of one member, see [`Members::reserve`]. Returns
-    /// whether it did.
+    /// Reserves memory for `more` members in an exact set of one member, if `more` is at least 2. See
+    /// [`Members::reserve`]. Returns whether it reserved any.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
         let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;
@@ -155,8 +158,9 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Removes the members among `items`, each with its hash, and sets `removed` for the first occurrence of each
-    /// removed member. `places` has room for all items. An estimating set is left unchanged.
+    /// Removes those of `items` that are members. If a removed member occurs several times in `items`, `removed` is set
+    /// only for the first occurrence. `places` is an empty list with room for all items. An estimating set is left
+    /// unchanged.
     pub(super) fn remove(
         &mut self,
         items: &[(u64, &[u8])],
@@ -173,12 +177,12 @@ impl<T: Tag> Held<T> {
         members.remove(places.iter().map(|&(offset, _)| offset), seed);
     }
 
-    /// The number of marked slots; 0 while exact.
+    /// The number of set bits in the bitmap; 0 while the set is exact.
     pub(super) fn set_bits(&self) -> u64 {
         self.slots().map_or(0, |slots| slots.counts().total())
     }
 
-    /// Calls `visit` with the layout of each heap allocation.
+    /// Calls `visit` with the size and alignment of each heap allocation.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         match self {
             Held::Exact(members) => members.heap_layouts(visit),
@@ -189,7 +193,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Bytes of all heap allocations.
+    /// The total size of all heap allocations, in bytes.
     pub(super) fn num_bytes(&self) -> u64 {
         match self {
             Held::Exact(members) => members.heap_bytes(),
@@ -197,7 +201,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Passes the buffer of members or cells to `mover`, and keeps the buffer that `mover` returns.
+    /// Passes the main heap buffer to `mover`, and keeps the buffer that `mover` returns.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Held::Exact(members) => members.relocate(mover),
@@ -205,7 +209,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Returns a copy.
+    /// Copies the set.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -217,10 +221,10 @@ impl<T: Tag> Held<T> {
     }
 }
 
-/// The slots of the members of an exact set, and of one more member with this hash.
+/// Makes the bitmap for the members of an exact set and for one more member with this hash.
 ///
 /// # Errors
-/// The errors of the limit, and [`Error::OutOfMemory`].
+/// The errors of the size limit, and [`Error::OutOfMemory`].
 fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Slots, Error> {
     let Adding { spec: Spec { params, layout }, tag, ages, held_bytes, limit } = adding;
     limit.check(held_bytes, Slots::STRUCT_BYTES)?;

@@ -1,4 +1,5 @@
-//! The layout of a counter's slots: each segment takes half as many of all hashes as the segment before it.
+//! The layout of the bitmap of an estimating counter. A bit is called a slot, and a set bit a marked slot. The bitmap
+//! consists of segments, of which each takes half as many hashes as the one before.
 //!
 //! ```text
 //! c, C = 2^c slots a segment:
@@ -9,54 +10,54 @@
 //! ```
 //!
 //! `ones` is the number of leading 1 bits of a 64-bit hash. The hash falls in segment `s = min(ones, 34 - c)`. Its
-//! place in the segment is the number in the `c` bits after these ones and the 0 that follows them. In the last
-//! segment, `s = 34 - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the part
-//! `2^-(s+1)` of the members, and each of its slots gets `2^-(s+1+c)` of the hash space. In the last two segments a
-//! slot gets `2^-34`. Each segment gets half as many members as the one before, so there is always a segment that is
+//! position in the segment is the number in the `c` bits after these ones and the next 0. In the last segment, `s = 34
+//! - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the fraction `2^-(s+1)` of
+//! the members, and each of its slots gets the fraction `2^-(s+1+c)` of all hashes. In the last two segments a slot
+//! gets `2^-34` of them. Each segment gets half as many members as the one before, so there is always a segment that is
 //! neither empty nor full.
 //!
 //! This is the bitmap of P. Flajolet and G. N. Martin, "Probabilistic counting algorithms for data base applications",
-//! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. The number of members is estimated
-//! from it by maximum likelihood (`estimate.rs`).
+//! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. `estimate.rs` estimates the number
+//! of members from it by maximum likelihood.
 //!
 //! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones. It falls in segment 0. The ten bits after
 //! the first 0 are 1000000000, so the slot is 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one
-//! leading 1, a 0, then ten 1 bits, so it falls in slot 1023 of segment 1: 1024 + 1023 = 2047.
+//! leading 1, a 0, then ten 1 bits. It falls at position 1023 of segment 1, so the slot is 1024 + 1023 = 2047.
 //!
 //! Slots are in the order of the hashes that fall in them. Each slot takes an interval of hashes, and a larger `c` only
-//! divides these intervals further. So the marked slots are a function of the set alone. The bitmap of a union is the
-//! OR of the bitmaps. A counter folds to a smaller `c` without error: its slots are then those of a counter that always
-//! had this `c`.
+//! divides these intervals further. The marked slots depend only on the set of members. The bitmap of a union is the OR
+//! of the bitmaps. A bitmap can be converted to a smaller `c` without error. The result equals the bitmap of a counter
+//! that always had this `c`.
 //!
-//! All of this is stored format: nothing here can change without a new encoding version.
+//! All of this is part of the stored format: nothing here can change without a new encoding version.
 
 use std::ops::Range;
 
 use multiversion::multiversion;
 
-/// The smallest slots, in the last two segments, get `2^-FINEST_BITS` of the hash space each. With 34, the standard
-/// error does not rise up to 10^10 members.
+/// The smallest slots, in the last two segments of the bitmap, get `2^-FINEST_BITS` of all hashes each. With 34, the
+/// standard error does not rise with the number of members, up to 10^10 members.
 const FINEST_BITS: u32 = 34;
-/// The smallest `c`: a segment has at least 2^8 slots, which fill whole words.
+/// The smallest `c`. A segment of the bitmap has `2^c` slots, so it has at least 256 slots, which fill whole words.
 pub const MIN_SEGMENT_BITS: u32 = 8;
-/// The largest `c`: a slot within its segment fits 16 bits.
+/// The largest `c`. A segment has `2^c` slots, and the position of a slot in its segment must fit in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
-/// The number of segments for the smallest `c`; larger ones have fewer.
+/// The number of segments of the bitmap for the smallest `c`. For larger `c` there are fewer segments.
 pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
-/// The largest standard error of each `c`, for 251 to 10^10 members, rounded up to four digits. The layout for an error
-/// rate follows from these numbers, so they are part of the stored format.
+/// For each `c`, the largest standard error of counters with 251 to 10^10 members, rounded up. The layout for an error
+/// rate is chosen by these numbers, so they are part of the stored format.
 pub const LARGEST_ERRORS: [f64; 9] =
     [0.041_45, 0.029_31, 0.020_73, 0.014_66, 0.010_37, 0.007_327, 0.005_181, 0.003_664, 0.002_591];
 
-/// The standard error that a counter may have, as a multiple of its error rate. With a factor of 1, a counter with the
-/// error rate 0.01 would need the next larger `c`: twice the memory, for 0.7 times the error.
+/// The standard error of a counter may be this multiple of its error rate. With a factor of 1, a counter with the error
+/// rate 0.01 would need the next larger `c`. This would take twice the memory, for 0.7 times the error.
 const MOST_OF_RATE: f64 = 1.04;
 
-/// The layout of a counter's slots: `c`.
+/// The layout of a counter's bitmap. It is determined by `c`: a segment has `2^c` slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Layout {
-    // It is a single byte, because every counter has a layout.
+    // Every counter has a layout, so this is a single byte.
     segment_bits: u8,
 }
 
@@ -64,32 +65,32 @@ impl Layout {
     /// The layout with segments of `2^segment_bits` slots.
     ///
     /// # Panics
-    /// Outside [`MIN_SEGMENT_BITS`]`..=`[`MAX_SEGMENT_BITS`].
+    /// If `segment_bits` is not in [`MIN_SEGMENT_BITS`]`..=`[`MAX_SEGMENT_BITS`].
     pub const fn new(segment_bits: u32) -> Self {
         assert!(segment_bits >= MIN_SEGMENT_BITS && segment_bits <= MAX_SEGMENT_BITS);
         Layout { segment_bits: segment_bits as u8 }
     }
 
     /// The smallest layout whose standard error is at most 1.04 times `error_rate`, for any number of members up to
-    /// 10^10. `None` if there is none.
+    /// 10^10. The result is `None` if no layout is large enough.
     pub fn for_error(error_rate: f64) -> Option<Self> {
         let larger = LARGEST_ERRORS.iter().position(|&error| error <= MOST_OF_RATE * error_rate)?;
         Some(Layout::new(MIN_SEGMENT_BITS + larger as u32))
     }
 
-    /// `c`: a segment has `2^c` slots.
+    /// The base-2 logarithm of the number of slots in a segment of the bitmap.
     #[inline]
     pub fn segment_bits(self) -> u32 {
         u32::from(self.segment_bits)
     }
 
-    /// The index of the last segment. Hashes with this number of leading ones, or more, fall in it.
+    /// The index of the last segment. It gets the hashes that begin with this number of 1 bits, or with more.
     #[inline]
     fn last(self) -> u32 {
         FINEST_BITS - self.segment_bits()
     }
 
-    /// The number of slots in a segment.
+    /// The number of slots in a segment of the bitmap.
     #[inline]
     pub fn slots(self) -> u64 {
         1 << self.segment_bits
@@ -101,27 +102,28 @@ impl Layout {
         self.last() as usize + 1
     }
 
-    /// The number of slots in all segments. A multiple of 256.
+    /// The number of slots in all segments of the bitmap. It is a multiple of 256.
     #[inline]
     pub fn num_slots(self) -> u64 {
         (self.num_segments() as u64) << self.segment_bits
     }
 
-    /// The part of the hash space that each slot of `segment` gets. It is a power of two, so the result is exact.
+    /// The fraction of all hashes that each slot (bit) in `segment` of the bitmap gets. It is a power of two, so the
+    /// result is exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
-        // A slot of the last segment gets as much as a slot of the segment before it, because the last segment takes
-        // all remaining hashes.
+        // The last segment of the bitmap takes all remaining hashes. So its slots get the same fraction as those of the
+        // segment before it.
         let halvings = (self.segment_bits() + 1 + segment as u32).min(FINEST_BITS);
-        // 2^-halvings, built from its exponent.
+        // This builds 2^-halvings from its exponent.
         f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
     }
 
-    /// The slot of a hash: its segment times `2^c`, plus its place within the segment.
+    /// The slot of a hash: its segment of the bitmap times `2^c`, plus its position in the segment.
     #[inline]
     pub fn slot_of(self, hash: u64) -> u32 {
         let segment = hash.leading_ones().min(self.last());
-        // Skips the leading ones and the 0 after them. For the last segment, only ones are skipped.
+        // Skips the leading 1 bits and the 0 after them. In the last segment, only 1 bits are skipped.
         let skipped = (segment + 1).min(self.last());
         let within = hash << skipped >> (u64::BITS - self.segment_bits());
         segment << self.segment_bits | within as u32
@@ -133,40 +135,40 @@ impl Layout {
         (slot >> self.segment_bits) as usize
     }
 
-    /// The place of a slot within its segment.
+    /// The position of a slot in its segment of the bitmap.
     #[inline]
     pub(super) fn within(self, slot: u32) -> u16 {
         (slot & ((1 << self.segment_bits) - 1)) as u16
     }
 
-    /// The slot at a place within a segment.
+    /// The slot at a position in a segment of the bitmap.
     #[inline]
     pub(super) fn slot_at(self, segment: usize, within: u16) -> u32 {
         (segment as u32) << self.segment_bits | u32::from(within)
     }
 
-    /// The first of the hashes that fall in a slot.
+    /// The first of the hashes that belong to a slot of the bitmap.
     pub(super) fn first_hash(self, slot: u32) -> u64 {
         let segment = self.segment_of(slot) as u32;
         let skipped = (segment + 1).min(self.last());
         !(u64::MAX >> segment) | u64::from(self.within(slot)) << (u64::BITS - self.segment_bits() - skipped)
     }
 
-    /// The slot of the coarser layout `to` in which the hashes of `slot` fall. Folding does not change the order of
-    /// slots.
+    /// The slot of the bitmap that the hashes of `slot` belong to in the layout `to`, which has fewer slots. The order
+    /// of slots stays the same.
     pub fn fold(self, slot: u32, to: Layout) -> u32 {
         debug_assert!(to <= self);
         to.slot_of(self.first_hash(slot))
     }
 }
 
-/// Computes the slots of several hashes, each as [`Layout::slot_of`] does.
+/// Computes the slots of several hashes. Each is the result of [`Layout::slot_of`].
 #[multiversion(targets("x86_64+avx512f+avx512cd", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn slots_of(layout: Layout, hashes: &[u64], slots: &mut [u32]) {
     slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));
 }
 
-/// The number of marked slots in each segment.
+/// The number of marked slots (set bits) in each segment of a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SegmentCounts {
     marked: [u32; MAX_SEGMENTS],
@@ -190,14 +192,15 @@ impl SegmentCounts {
         u64::from(self.marked[segment])
     }
 
-    /// The number of marked slots in some neighbouring segments.
+    /// The number of marked slots in some neighbouring segments of the bitmap.
     #[inline]
     pub(super) fn sum(&self, segments: Range<usize>) -> usize {
-        // A sum of narrow numbers takes few instructions. There are fewer than 2^32 slots.
+        // A sum of 32-bit numbers takes few instructions. It does not overflow, because there are fewer than 2^32
+        // slots.
         self.marked[segments].iter().sum::<u32>() as usize
     }
 
-    /// The number of marked slots in all segments.
+    /// The number of marked slots in all segments of the bitmap.
     pub fn total(&self) -> u64 {
         self.sum(0..MAX_SEGMENTS) as u64
     }
@@ -217,7 +220,7 @@ mod tests {
         (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).prop_map(Layout::new)
     }
 
-    /// Any hash, with up to 39 leading ones. Random hashes rarely have many leading ones, so the test sets them.
+    /// A hash with up to 39 leading 1 bits. They are set here, since random hashes rarely have many.
     fn any_hash() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0u32..40).prop_map(|(hash, ones)| hash | !(u64::MAX >> ones))
     }
@@ -234,7 +237,7 @@ mod tests {
 
     #[test]
     fn slots_of_hashes_are_pinned() {
-        // The expected slots are from a separate program, written bit by bit from the description above.
+        // The expected slots come from a separate program, which follows the description of this file bit by bit.
         let cases: [(u64, u32); 10] = [
             (0, 0),
             (1 << 63, 1024),
@@ -254,7 +257,7 @@ mod tests {
 
     #[test]
     fn slots_of_items_are_pinned() {
-        // The expected slots are from the same program, with the reference XXH3.
+        // The expected slots of the bitmap come from a separate program, with the reference implementation of XXH3.
         let long = [b'a'; 300];
         let cases: [(u64, &[u8], u32); 8] = [
             (0, b"", 360),
@@ -273,7 +276,8 @@ mod tests {
 
     #[test]
     fn slots_of_any_segment_bits_are_pinned() {
-        // The expected slots are from a separate program that follows the description above on text of binary digits.
+        // The expected slots of the bitmap come from a separate program, which follows the description of this file on
+        // text of binary digits.
         let cases: [(u64, [u32; 3]); 9] = [
             (0x0, [0, 0, 0]),
             (0x8000000000000000, [256, 2048, 8192]),

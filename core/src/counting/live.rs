@@ -11,7 +11,7 @@ use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
-    /// Gives access to the counter, to change it at `time`.
+    /// Gives access to the counter for changes at `time`.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -28,12 +28,12 @@ impl Counter {
 }
 
 impl Live<'_, Counter> {
-    /// Removes members from an exact counter, no matter in which slice they were seen. Returns for each item whether it
-    /// was removed. If an item occurs several times, only its first occurrence counts as removed. If no item is a
+    /// Removes members from an exact counter, no matter in which slice they were added. Returns for each item whether
+    /// it was removed. If an item occurs several times, only its first occurrence counts as removed. If no item is a
     /// member, nothing changes.
     ///
-    /// The remaining members keep their order. The prefix that the first member decided on stays until no member is
-    /// left. A merge with a counter that still has a removed member adds the member again.
+    /// The remaining members keep their order. The prefix (text that members begin with, stored only once) stays until
+    /// no member is left. A merge with a counter that still has a removed member adds the member again.
     ///
     /// ```
     /// use rollcall_core::counting::Counter;
@@ -46,7 +46,7 @@ impl Live<'_, Counter> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotExact`] when the counter estimates, unless all its members have expired; [`Error::OutOfMemory`]. On
+    /// [`Error::NotExact`] if the counter estimates, unless all its members have expired. [`Error::OutOfMemory`]. On
     /// error the counter is unchanged.
     pub fn remove<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
@@ -59,7 +59,7 @@ impl Live<'_, Counter> {
         let (mut removed, places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
         let is_member = |&(hash, item): &(u64, &[u8])| matches!(view.age_of(item, hash), Ok(Some(_)));
         if self.value.is_exact() && items.iter().any(is_member) {
-            // Drops what has expired, so that all members are live.
+            // Expired members are removed first, so that all remaining members count.
             self.move_on();
             self.value.remove_hashed(&items, places, &mut removed);
             self.outcome.changed = true;
@@ -105,7 +105,7 @@ impl Windowed for Counter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
-        // Counters with other windows are left out, since they number their slices differently. The merge rejects them
+        // Counters with other windows are skipped, since they number their slices differently. The merge rejects them
         // later.
         let numbering =
             |counter: &Counter| counter.window().map(|window| (window.clock_source(), window.slice_seconds()));
@@ -116,8 +116,8 @@ impl Windowed for Counter {
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // An addition at a given time first moves the counter to the slice of that time, so its items are the latest
-        // that were seen.
+        // An addition at a given time first moves the counter to the slice of that time. So its items get the latest
+        // slice.
         if live.time != Time::Reached {
             live.move_on();
         }
@@ -153,7 +153,7 @@ impl Windowed for Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let due = live.due();
-        // If the clock jumped ahead and was set back, the counter moves back even if the limit leaves no room for
+        // If the clock has jumped ahead and been set back, the counter moves back even if the limit leaves no room for
         // items. Otherwise expired members would block admission until the old time is reached again.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;

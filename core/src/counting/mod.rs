@@ -2,26 +2,28 @@
 //! standard error.
 //!
 //! # What it guarantees
-//! - A counter counts exactly and lists its members until they exceed its exact limit, or by default 16 KiB together.
+//! - A counter counts exactly and lists its members until they exceed its exact limit, or take more than 16 KiB by
+//!   default.
 //! - Beyond the exact limit, up to 10^10 members, the standard error is at most 1.04 times its error rate.
-//! - The slots of an estimating counter depend only on the set of its members, its error rate and its seed. The order
-//!   of additions, repetitions, and whether members were added or merged do not matter.
-//! - Every reported standard error is that of the rounded count. Its square is the variance of the estimate, plus a
-//!   twelfth for rounding. It is at least half a member.
+//! - The bitmap of an estimating counter depends only on the set of its members, its error rate and its seed. It does
+//!   not matter in which order and how often members were added, or whether by a merge.
+//! - Every reported standard error includes the rounding of the count. Its square is the variance of the estimate, plus
+//!   a twelfth for rounding. It is at least half a member.
 //! - Counters with the same seed can be merged even if their error rates differ. The result has the largest of these
 //!   error rates.
 //!
 //! # Limits
-//! Members can be removed only while the counter is exact. Anyone who knows the seed can choose members that fall in
-//! the same slot. So a count can be wrong if an attacker chooses the members.
+//! Members can be removed only while the counter is exact. Anyone who knows the seed can choose members that set the
+//! same bit. So a count can be wrong if an attacker chooses the members.
 //!
 //! # Cost
-//! Adding an item computes a hash and marks a slot. Counting is O(1): it needs only the number of marked slots in each
-//! segment, and the estimate is cached until a slot is marked. A union reads the slots of each counter once.
+//! Adding an item computes a hash and sets a bit. Counting is O(1): it needs only the number of set bits in each
+//! segment of the bitmap. The estimate is cached until another bit is set. A union reads the bitmap of each counter
+//! once.
 //!
 //! # Papers
 //! P. Flajolet, G. N. Martin, "Probabilistic counting algorithms for data base applications", Journal of Computer and
-//! System Sciences 31(2), 1985: bitmaps in which later bits take smaller and smaller parts of the hash space. K. J.
+//! System Sciences 31(2), 1985: bitmaps in which later bits take smaller and smaller fractions of all hashes. K. J.
 //! Lang, "Back to the future: an even more nearly optimal cardinality estimation algorithm", 2017: compression of these
 //! bitmaps. K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic counting algorithm for
 //! database applications", ACM Transactions on Database Systems 15(2), 1990: linear counting.

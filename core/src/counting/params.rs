@@ -1,4 +1,5 @@
-//! The parameters of a counter, and the layout derived from them. Counters with the same parameters share one copy.
+//! The parameters of a counter, and the layout of its bitmap, which is derived from them. Counters with the same
+//! parameters share one copy.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,10 +9,11 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// The most bytes of the prefix that the members of a counter may have in common.
+/// A counter keeps the text that its members begin with, such as `user:`, only once. This is its largest length in
+/// bytes.
 pub(super) const MOST_PREFIX: usize = 32;
 
-/// The limits of an exact counter: the most members, and the most bytes that they may take.
+/// The limits of an exact counter: the largest number of members, and the largest number of bytes that they may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) members: u32,
@@ -19,8 +21,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The most bytes of an arena within these limits, without tags. The header of a member takes one byte, or three
-    /// for a text of 128 bytes or more.
+    /// The largest number of bytes that encoded members take within these limits, without slice tags. A member has a
+    /// header of one byte, or of three if its text has 128 bytes or more.
     pub(super) fn arena_bytes(self) -> u64 {
         let (bytes, members) = (u64::from(self.bytes), u64::from(self.members));
         2 + MOST_PREFIX as u64 + bytes + members + 2 * (bytes / 128).min(members)
@@ -35,15 +37,15 @@ pub struct Params {
     /// The number of members up to which the counter is exact and lists them; `0..=65536`. With 0 the counter is never
     /// exact.
     pub exact_limit: u32,
-    /// The bytes that all listed members may take together, as they are kept; `1..=2^20`. A counter whose members take
-    /// more bytes estimates. A UUID takes 16 bytes. An even number of 8 to 64 hex digits takes half as many bytes. A
-    /// decimal number below 2^63 takes 1 to 8 bytes, any other member its length.
+    /// The bytes that all listed members may take together; `1..=2^20`. A counter whose members take more bytes
+    /// estimates. A UUID takes 16 bytes. Text of 8 to 64 hexadecimal digits, if their number is even, takes half as
+    /// many bytes. A decimal number below 2^63 takes 1 to 8 bytes. Any other member takes its length.
     pub exact_bytes: u32,
     /// The seed of the hash. Only counters with the same seed can be merged.
     pub seed: u64,
 }
 
-/// The parameters of a counter that the server creates when an item is added to a key without a reservation.
+/// The parameters of a counter that the server creates when an item is added to a key that does not exist.
 impl Default for Params {
     fn default() -> Self {
         let exact_bytes = Self::DEFAULT_EXACT_BYTES;
@@ -58,12 +60,12 @@ impl Params {
     pub const MAX_ERROR_RATE: f64 = 0.25;
     /// Largest exact limit.
     pub const MAX_EXACT_LIMIT: u32 = 65_536;
-    /// The default limit of exact bytes. It is enough for 250 members of 65 bytes each.
+    /// The default of `exact_bytes`. It is enough for 250 members of 65 bytes each.
     pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
-    /// Largest limit of exact bytes.
+    /// The largest value of `exact_bytes`.
     pub const MAX_EXACT_BYTES: u32 = 1 << 20;
 
-    /// Checks every parameter against its range.
+    /// Checks that every parameter is in its range.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -74,20 +76,20 @@ impl Params {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] naming the first parameter that is outside its range.
+    /// [`Error::OutOfRange`] names the first parameter that is outside its range.
     pub fn validate(&self) -> Result<(), Error> {
-        // A NaN is outside every range.
+        // The checks reject NaN, which is outside every range.
         check_within(Parameter::ErrorRate, self.error_rate, Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE)?;
         check_within(Parameter::ExactLimit, self.exact_limit, 0..=Self::MAX_EXACT_LIMIT)?;
         check_within(Parameter::ExactBytes, self.exact_bytes, 1..=Self::MAX_EXACT_BYTES)
     }
 
-    /// The limits of the members while the counter is exact.
+    /// The limits on the members while the counter is exact.
     pub(super) fn room(&self) -> Room {
         Room { members: self.exact_limit, bytes: self.exact_bytes }
     }
 
-    /// The layout of the slots of a counter with these parameters.
+    /// The layout of the bitmap of a counter with these parameters.
     ///
     /// # Errors
     /// The errors of [`Self::validate`].
@@ -97,7 +99,7 @@ impl Params {
     }
 }
 
-/// Checks a parameter against its range.
+/// Checks that a parameter is in its range.
 fn check_within<T: PartialOrd + Display>(
     parameter: Parameter,
     value: T,
@@ -107,19 +109,19 @@ fn check_within<T: PartialOrd + Display>(
     Error::check_range(range.contains(&value), parameter, expected, &value)
 }
 
-/// The parameters of a counter with the layout of its slots.
+/// The parameters of a counter, and the layout of its bitmap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout for the error rate, so that it need not be looked up again.
+    /// The layout for the error rate. It is kept, so that it need not be computed again.
     pub(super) layout: Layout,
 }
 
-/// The pool of all specs: counters with equal parameters and layout share one copy.
+/// The cache through which counters with equal parameters share one [`Spec`].
 static SPECS: Pool<Spec> = Pool::new();
 
 impl Spec {
-    /// The spec of these parameters.
+    /// The parameters with the layout that is derived from them.
     ///
     /// # Errors
     /// The errors of [`Params::validate`].
@@ -127,7 +129,7 @@ impl Spec {
         Ok(Spec { params, layout: params.layout()? })
     }
 
-    /// This spec, in memory that all counters with an equal spec share.
+    /// Moves this value into memory that all counters with equal parameters share.
     pub(super) fn shared(self) -> Shared<Spec> {
         self.shared_in(&SPECS)
     }
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn counters_made_alike_share_a_spec() {
         let params = Params { error_rate: 0.0101, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
-        // The test uses a pool of its own, since the global one may be full of the specs of other tests.
+        // The test has a separate pool, since other tests may fill the global pool.
         let pool = Pool::new();
         let shared = |params| Spec::new(params).unwrap().shared_in(&pool);
         let ours = shared(params);

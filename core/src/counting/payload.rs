@@ -1,23 +1,23 @@
-//! The payload of a counter: its set as bytes, without parameters, counts and checksums. [`form`](super::form) reads
-//! payloads.
+//! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing. Parameters and
+//! checksums are stored elsewhere. [`form`](super::form) reads payloads.
 //!
-//! The payload of an exact counter is its arena (`held/members/arena.rs`). It has the prefix of the members, if there
-//! is one, and each member as its record (`held/members/record.rs`), in the order in which they were added. With a
-//! window, a tag of one byte is before each prefix and record.
+//! The payload of an exact counter has the text that members begin with, if they have one in common
+//! (`held/members/arena.rs`). Then it has each encoded member (`held/members/record.rs`), in the order of their
+//! addition. With a window, a byte that stands for a slice is before each of these parts.
 //!
-//! The payload of an estimating counter is its segments, in order. A segment without a marked slot takes no bytes. The
-//! code of any other segment follows from the number of its marked slots, which is in the header:
+//! The payload of an estimating counter is its bitmap, segment by segment. A segment without a set bit takes no bytes.
+//! The header of the stored value has the number of set bits in each segment, which determines the code:
 //!
-//! | marked slots | bytes |
+//! | set bits of the segment | bytes |
 //! |---|---|
 //! | all | none |
-//! | at most a third | the marked slots in Golomb-Rice code (`golomb_rice.rs`) |
-//! | at least two thirds | the free slots in Golomb-Rice code |
-//! | else | a bit for each slot |
+//! | at most a third | the positions of the set bits in Golomb-Rice code (`golomb_rice.rs`) |
+//! | at least two thirds | the positions of the other bits in Golomb-Rice code |
+//! | else | the bits themselves |
 //!
-//! Between a third and two thirds, Golomb-Rice code could take more bytes than one bit per slot. With a window, the
-//! tags of the segment's marked slots follow, with 4 or 8 bits each, as in memory. If half of the last byte is left
-//! over, it is 0.
+//! Between a third and two thirds, Golomb-Rice code could take more bytes than the bits themselves. With a window, the
+//! tags of the set bits follow: 4 or 8 bits each, which stand for the slice in which the bit was last set. An unused
+//! half of the last byte is 0.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,12 +34,12 @@ use crate::error::Error;
 use crate::golomb_rice;
 use crate::size_limit::try_filled;
 
-/// A part of a value's payload.
+/// A part of the bytes in which a value is stored.
 #[derive(Debug, Clone)]
 pub(crate) enum PayloadPart<'a> {
-    /// Bytes borrowed from the value in memory.
+    /// Bytes that are borrowed from the value in memory.
     Bytes(&'a [u8]),
-    /// Bytes that were encoded for the payload.
+    /// Bytes that were encoded to be stored.
     Encoded(Arc<[u8]>),
 }
 
@@ -59,7 +59,7 @@ impl<'a> PayloadPart<'a> {
     /// The bytes of the part from `start` on, up to `end`.
     ///
     /// # Panics
-    /// When `start` is after `end`, or `end` is beyond the part.
+    /// If `start` is after `end`, or `end` is beyond the part.
     pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
         match self {
             PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
@@ -67,16 +67,16 @@ impl<'a> PayloadPart<'a> {
         }
     }
 
-    /// Appends the result of [`Self::read`] to `bytes`.
+    /// Appends the bytes of the part from `start` on, up to `end`, to `bytes`.
     ///
     /// # Panics
-    /// In the cases of [`Self::read`].
+    /// If `start` is after `end`, or `end` is beyond the part.
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
         bytes.extend_from_slice(&self.as_bytes()[start as usize..end as usize]);
     }
 }
 
-/// How a segment is written.
+/// How the set bits of a segment are encoded.
 enum Code {
     Full,
     Marked,
@@ -96,12 +96,12 @@ impl Code {
     }
 }
 
-/// Bytes of the tags of `marked` slots.
+/// The bytes that the slice tags of `marked` set bits take.
 fn tags_bytes(marked: u64, ages: Ages) -> usize {
     if ages.has_tags() { (marked as usize * ages.cell_bits()).div_ceil(8) } else { 0 }
 }
 
-/// The most bytes of a payload of these counts.
+/// The largest number of bytes of the payload of a bitmap with these numbers of set bits.
 pub(super) fn most_bytes(layout: Layout, counts: &SegmentCounts, ages: Ages) -> u64 {
     let marked = (0..layout.num_segments()).map(|segment| counts.get(segment)).filter(|&marked| marked > 0);
     let of_segment = |marked| {
@@ -138,10 +138,10 @@ fn encode(slots: &Slots, ages: Ages) -> Vec<u8> {
     bytes
 }
 
-/// Reads the payload of an estimating counter with these counts.
+/// Reads the payload of an estimating counter whose bitmap has these numbers of set bits.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming what is wrong, and [`Error::OutOfMemory`].
+/// [`Error::Corrupt`] names what is wrong. [`Error::OutOfMemory`].
 pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Slots, Error> {
     let mut slots = Slots::with_counts(layout, counts, ages)?;
     let all = layout.slots();
@@ -153,7 +153,7 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
         let code = Code::new(layout, count);
         words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        // Bits are flipped in bytes, not in words, as in `bits::set_all`.
+        // Bits are flipped in bytes, not in words, for the reason given in `bits::set_all`.
         let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
         match code {
             Code::Full => {}
@@ -185,10 +185,10 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
     Ok(taken)
 }
 
-/// Sets the cells of the slots that are marked in `words` to their tags, which are packed in `bytes`.
+/// For each bit that is set in `words`, writes its tag to its cell. The tags are packed in `bytes`.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when a tag belongs to no live slice.
+/// [`Error::Corrupt`] if the slice of a tag has expired.
 fn set_tags(cells: &mut [u64], words: &[u64], bytes: &[u8], ages: Ages) -> Result<(), Error> {
     let halves = ages.cell_bits() == 4;
     let tag_at = |at: usize| if halves { bytes[at / 2] >> (at % 2 * 4) & 0xf } else { bytes[at] };
@@ -204,7 +204,7 @@ fn set_tags(cells: &mut [u64], words: &[u64], bytes: &[u8], ages: Ages) -> Resul
 }
 
 impl Counter {
-    /// The most bytes that the payload can take. They are computed from the counts, without encoding anything.
+    /// The largest number of bytes that the payload can take. It is computed without encoding anything.
     pub(crate) fn most_payload_bytes(&self) -> u64 {
         with_set!(self, (held, ages) => match held {
             Held::Exact(members) => members.as_bytes().len() as u64,
@@ -220,7 +220,8 @@ impl Counter {
         })
     }
 
-    /// The members of an exact counter, with their tags if it has a window. `None` once the counter estimates.
+    /// The members of an exact counter, with their slice tags if it has a window. The result is `None` if the counter
+    /// estimates.
     pub(crate) fn records(&self) -> Option<Vec<(Member<'_>, Option<u8>)>> {
         Some(match self.contents() {
             Contents::Plain(held) => held.members()?.iter().map(|((), member)| (member, None)).collect(),
@@ -245,18 +246,18 @@ pub(crate) mod tests {
     #[test]
     fn payloads_are_pinned() {
         assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\xd2\x05user:\xd8\x01\xd8\x02");
-        // Slots 1898 and 3380 of 4096 are marked. With 10 low bits, the first slot is 1 and 874, and the gap to the
-        // second is 1 and 457.
+        // Bits 1898 and 3380 of 4096 are set. With 10 low bits, the first position is split into 1 and 874. The
+        // distance to the second position is split into 1 and 457.
         assert_eq!(encode(&counter(params(RATES[2], 0), [2, 1])), [0xa9, 0x5d, 0x72]);
     }
 
-    /// Tests each code, and tags of 4 and of 8 bits. One tag of 4 bits is alone in its byte.
+    /// Tests each code of a segment, and slice tags of 4 and of 8 bits. One tag of 4 bits is alone in its byte.
     #[test]
     fn codes_and_tags_are_pinned() {
         let params = params(RATES[0], 250);
         let mut counts = SegmentCounts::default();
         [256, 255, 128, 1].into_iter().enumerate().for_each(|(segment, count)| counts.add(segment, count));
-        // In the first segment only the last slot, 255, is free. In the last segment only the first slot is marked.
+        // In the first segment all bits except the last, 255, are set. In the last segment only the first bit is set.
         let [free, bits, marked] = [&[0xfd, 0x01][..], &[0x0f; 32], &[0]];
         let load = |ring, payload: &[u8]| {
             let form = CounterForm { params, lower_bound: 0, counts: Some(counts), ring };
@@ -271,7 +272,7 @@ pub(crate) mod tests {
             let payload = [&tags(256), free, &odd, bits, &tags(128), marked, &[last]].concat();
             let ring = Some(TagRing::new(window, 0));
             assert_eq!(encode(&load(ring, &payload).unwrap()), payload);
-            // A tag that belongs to no live slice, and a last half byte that is not 0.
+            // The slice of one tag has expired, and in the other case the last half byte is not 0.
             let name = |payload: &[u8]| match load(ring, payload) {
                 Err(Error::Corrupt { field, .. }) => field,
                 other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Unions, intersections and differences of several counters.
 //!
-//! All functions here take [views](crate::counting::View) of counters with and without windows, in any mix. The part of
-//! a windowed counter that is in view is, bit for bit, a counter without a window.
+//! All functions here take [views](crate::counting::View) of counters with and without windows, in any mix. A view of a
+//! windowed counter has the same bits as a counter without a window to which the members in view were added.
 
 use crate::counting::counter::Counter;
 use crate::error::{Error, Parameter};
@@ -17,7 +17,7 @@ fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Resul
     check_same(Parameter::Seed, counters.map(|counter| counter.params().seed), |seed| seed.to_string())
 }
 
-/// Checks that all values of a parameter are the same. `in_words` makes the text of the error.
+/// Checks that all values of a parameter are the same. `in_words` converts a value to text for the error.
 fn check_same<T: PartialEq>(
     parameter: Parameter,
     values: impl Iterator<Item = T> + Clone,
@@ -29,7 +29,7 @@ fn check_same<T: PartialEq>(
     }
 }
 
-/// Functions for tests: unions, intersections and differences of counters at their newest slices.
+/// Functions for tests: unions, intersections and differences of counters at the time of their newest slices.
 #[cfg(test)]
 pub(in crate::counting) mod standing {
     use super::*;

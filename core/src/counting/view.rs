@@ -1,4 +1,5 @@
-//! Views, for reading a counter: all members that are live at a time, or only those seen in the last seconds.
+//! Views, for reading a counter: all members that have not expired at a time, or only those that were added in the last
+//! seconds.
 //!
 //! Reading does not change the counter, and skips expired members.
 
@@ -18,8 +19,8 @@ use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
 
-/// The part of a counter that is read: all members that are live at a time, or only those seen in the last seconds.
-/// Making a view takes hardly any time.
+/// The part of a counter that is read: all members that have not expired at a time, or only those that were added in
+/// the last seconds. Making a view takes hardly any time.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, diff_card};
@@ -32,28 +33,28 @@ use crate::window::{Time, Window};
 /// counter.live(Time::At(400)).add(b"ben", &Unlimited)?;
 /// let now = Time::At(410);
 /// assert_eq!((counter.at(now).count(), counter.since(60, now)?.count()), (2, 1));
-/// // Seen in the last ten minutes and not in the last.
+/// // Added in the last ten minutes, but not in the last minute.
 /// assert_eq!(diff_card(&[counter.at(now), counter.since(60, now)?])?.count(), 1);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     counter: &'a Counter,
-    /// The largest age, in slices, of the members in view. It is 0 without a window, and `None` if no member can be in
-    /// view.
+    /// The largest age, in slices, of the members in the view. It is 0 without a window, and `None` if no member can be
+    /// in the view.
     most_age: Option<u8>,
 }
 
 impl Counter {
-    /// A view of everything that is live at a time.
+    /// A view of all members that have not expired at `time`.
     pub fn at(&self, time: Time) -> View<'_> {
         self.view(|window| window.oldest_live(window.present(self.reached(), time)))
     }
 
-    /// A view of the members seen in the last `seconds`, plus up to one slice.
+    /// A view of the members that were added in the last `seconds`, plus up to one slice.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when `seconds` is 0 or exceeds the window; [`Error::Incompatible`] without a window.
+    /// [`Error::OutOfRange`] if `seconds` is 0 or exceeds the window, and [`Error::Incompatible`] without a window.
     pub fn since(&self, seconds: u64, time: Time) -> Result<View<'_>, Error> {
         let Some(window) = self.window() else {
             return Err(Error::incompatible(Parameter::Window, "a window of time", "none"));
@@ -69,7 +70,7 @@ impl Counter {
     }
 
     /// The history of the counter, from the present slice back. Each row has the Unix time at which a slice begins, and
-    /// the number of distinct members seen since that time.
+    /// the number of distinct members that were added since that time.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -80,7 +81,7 @@ impl Counter {
         let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
-            // With a manual clock, a key begins at slice 0, so its older slices begin before the Unix epoch.
+            // With a manual clock, a key begins at slice 0. So its older slices begin before the Unix epoch.
             let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));
@@ -90,18 +91,18 @@ impl Counter {
 }
 
 impl<'a> View<'a> {
-    /// The number of distinct members in view, rounded.
+    /// The number of distinct members in the view, rounded.
     pub fn count(&self) -> u64 {
-        // For a view of the whole counter the estimate is cached. The standard error is not needed here.
+        // The estimate of a whole counter is cached. The standard error is not needed here.
         if self.is_whole() { self.counter.count() } else { self.estimated().count() }
     }
 
-    /// Whether all members of the counter are in view.
+    /// Whether all members of the counter are in the view.
     pub(super) fn is_whole(&self) -> bool {
         self.most_age == Some(self.counter.ages().most_age)
     }
 
-    /// The estimate for the members in view, with the standard error of the count.
+    /// The estimated number of members in the view, with the standard error of the rounded number.
     pub fn estimated(&self) -> Estimated {
         with_set!(self.counter, (held, ages) => held.estimated(ages, self.most_age))
     }
@@ -114,7 +115,7 @@ impl<'a> View<'a> {
     /// The members, in the order in which they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] when the counter estimates and any member is in view.
+    /// [`Error::NotExact`] if the counter estimates and any member is in the view.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
         if !self.is_exact() && (self.counter.window().is_none() || self.has_any()) {
             return Err(self.counter.not_exact());
@@ -129,8 +130,8 @@ impl<'a> View<'a> {
         Ok(plain.chain(windowed.into_iter().flat_map(Members::iter).filter(is_seen).map(|(_, member)| member)))
     }
 
-    /// Whether `item` is a member in view. An estimating counter cannot tell: the answer is an error, or false if no
-    /// member is in view.
+    /// Whether `item` is a member in the view. For an estimating counter the result is an error, or false if no member
+    /// is in the view.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
@@ -139,8 +140,8 @@ impl<'a> View<'a> {
         Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
     }
 
-    /// The age, in slices, of the member `item` with this hash; `None` if it is no member. Without a window the age is
-    /// 0.
+    /// The age, in slices, of the member `item` with this hash; `None` if `item` is no member. Without a window the age
+    /// is 0.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
@@ -151,13 +152,13 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // This takes a pass over all slots, to find out whether any member is in view.
+            // This reads the whole bitmap, to find out whether any member is in the view.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }
 
-    /// A counter of the members in view. It is the counter itself if all members are in view, else a new counter
-    /// without a window.
+    /// A counter of the members in the view. It is the counter itself if the view has all members, otherwise a new
+    /// counter without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -165,7 +166,7 @@ impl<'a> View<'a> {
         if self.is_whole() { Ok(Cow::Borrowed(self.counter)) } else { self.plain() }
     }
 
-    /// A counter of the members in view, always without a window.
+    /// A counter of the members in the view, always without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -191,28 +192,28 @@ impl<'a> View<'a> {
         }))
     }
 
-    /// Whether any member is in view.
+    /// Whether any member is in the view.
     pub(super) fn has_any(&self) -> bool {
         self.counter.has_any(self.most_age)
     }
 
-    /// Whether slots are in view, so that the layout of the counter matters.
+    /// Whether the counter estimates and has members in the view, so that the layout of its bitmap matters.
     pub(super) fn has_slots(&self) -> bool {
         !self.counter.is_exact() && self.has_any()
     }
 
-    /// A lower bound of the number of members in view.
+    /// A lower bound of the number of members in the view.
     pub(super) fn lower_bound(&self) -> u32 {
         if self.is_exact() { self.count() as u32 } else { self.counter.lower_bound() }
     }
 
-    /// The whole counter, including the members that are not in view.
+    /// The whole counter, including the members that are not in the view.
     pub(super) fn whole(&self) -> &'a Counter {
         self.counter
     }
 }
 
-/// The slots of the union of all views, in this layout, all of them held as cells of one bit.
+/// The bitmap of the union of all views, in this layout, with a bit for each slot.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -225,12 +226,12 @@ pub(super) fn union_of(layout: Layout, views: &[View<'_>]) -> Result<Slots, Erro
 #[cfg(test)]
 pub(super) use standing::standing;
 
-/// Shorter calls for tests.
+/// Functions that make tests shorter.
 #[cfg(test)]
 mod standing {
     use super::*;
 
-    /// Views of all members that are live at the newest slice of each counter.
+    /// Views of all members that have not expired in the newest slice of each counter.
     pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
         counters.iter().map(|counter| counter.at(Time::Reached)).collect()
     }
@@ -244,12 +245,12 @@ mod standing {
             self.window().map_or(0, |window| window.since(seconds, self.reached(), time))
         }
 
-        /// A view of the members seen in `slice` or later.
+        /// A view of the members that were added in `slice` or later.
         pub(in crate::counting) fn view_of_slice(&self, slice: i128) -> View<'_> {
             self.view(|_| slice)
         }
 
-        /// The estimate of [`Counter::since`], for any number of seconds.
+        /// The estimate of [`Counter::since`], also for numbers of seconds that it rejects.
         pub(in crate::counting) fn count_since(&self, seconds: u64, time: Time) -> Result<Estimated, Error> {
             Ok(self.view_of_slice(self.slice_since(seconds, time)).estimated())
         }

@@ -1,11 +1,10 @@
-//! The set of a windowed counter, with the slice in which each member was last seen.
+//! The set of a windowed counter, with the slice in which each member was last added.
 //!
-//! In a counter without a window, a slot is marked or free. Here, the slice in which a slot was last marked is kept for
-//! each slot. The slots marked since some slice are, bit for bit, the bitmap of a counter that saw only the members
-//! since that slice. So the same estimator counts every span of time that ends now.
+//! The bitmap of an estimating counter without a window has one bit for each slot. Here, the bitmap has instead the
+//! slice in which the slot was last marked. The slots marked since some slice equal the bitmap of a counter to which
+//! only the members since that slice were added. So the same estimator counts every span of time that ends now.
 //!
-//! The set holds nothing older than the window. When a new slice is reached, everything that expires is dropped at
-//! once.
+//! The set holds nothing older than the window. When a new slice begins, everything that expires is removed at once.
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::Held;
@@ -23,10 +22,10 @@ pub(super) struct WindowedSet {
 }
 
 impl WindowedSet {
-    /// Bytes of the struct itself.
+    /// The size of this struct in bytes.
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
 
-    /// Makes `slice` the newest slice, if it is later, and drops the members that expire by this.
+    /// Makes `slice` the newest slice, if it is later, and removes the members that expire in this slice.
     pub(super) fn advance(&mut self, slice: u64, spec: &Spec) {
         let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return };
         let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
@@ -46,12 +45,12 @@ impl WindowedSet {
             }
         });
         if is_empty {
-            // An empty set is exact again, unless the counter is never exact.
+            // A set that has become empty is exact again, unless the counter is never exact.
             self.held = Held::none(spec, self.ring.ages());
         }
     }
 
-    /// Estimates for each age: the members seen in the newest slice, in the two newest slices, and so on.
+    /// Estimates the numbers of members that were added in the newest slice, in the two newest slices, and so on.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -61,7 +60,7 @@ impl WindowedSet {
         let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
         let mut count = |segment, tag| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, 1);
         match &self.held {
-            // The members of an exact set are all counted in segment 0.
+            // This counts all members of an exact set as if they were in segment 0 of a bitmap.
             Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag)),
             Held::Estimating(slots) => slots.for_each(&mut count),
         }

@@ -1,16 +1,15 @@
-//! What an addition needs besides the item.
+//! The arguments of an addition to a counter's set, except the item.
 
 use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Spec;
 
-/// The context of an addition: everything except the item.
 pub(in crate::counting) struct Adding<'a, T: Tag, L> {
     pub(in crate::counting) spec: &'a Spec,
-    /// The tag of the slice in which the item is seen.
+    /// The tag of the slice in which the item is added.
     pub(in crate::counting) tag: T,
     pub(in crate::counting) ages: Ages,
-    /// Bytes that the counter takes without its set.
+    /// The bytes that the counter takes without its set.
     pub(in crate::counting) held_bytes: u64,
     pub(in crate::counting) limit: &'a L,
 }

@@ -1,8 +1,9 @@
-//! The cells of the slots in a range of segments. A cell has the tag of the slice in which the slot was last marked; 0
-//! while the slot is free. Without a window there is only the tag 1, so the cells are a bitmap.
+//! The cells of a counter's bitmap. With a window, a cell has a small number, the tag, which stands for the slice in
+//! which the slot was last marked. A cell is 0 while its slot is free. Without a window the only tag is 1, so the cells
+//! are bits.
 //!
-//! Cells have 1, 4 or 8 bits and fill words from the lowest bits up. Loops over all cells are also compiled for wide
-//! registers, as in [`bits`].
+//! Cells have 1, 4 or 8 bits, and the first cell is in the lowest bits of the first word. Loops over all cells are also
+//! compiled for wide registers, like those in [`bits`].
 
 use multiversion::multiversion;
 
@@ -11,22 +12,22 @@ use crate::counting::held::ring::Ages;
 use crate::hash::Marks;
 use crate::window::Mark;
 
-/// Marks a slot with `tag`, if the slot is free or its own tag is older.
+/// Marks a slot of the bitmap with `tag`, if the slot is free or its present slice tag is older.
 #[inline(always)]
 pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: Ages) -> Mark {
     let at = slot * ages.cell_bits();
     let (byte, shift) = (&mut bytemuck::cast_slice_mut::<_, u8>(cells)[at / 8], at % 8);
     let before = *byte >> shift & ages.modulus;
-    // No tag is younger than the tag of the newest slice.
+    // No tag stands for a later slice than `ages.newest`, so the ages need no comparison if `tag` is the newest.
     if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
         return Mark::Same;
     }
-    // XOR with `before ^ tag` replaces one cell of the byte and leaves the others.
+    // A byte may have the tags of two slots. XOR with `before ^ tag` changes only one of them.
     *byte ^= (before ^ tag) << shift;
     if before == 0 { Mark::New } else { Mark::Renewed }
 }
 
-/// Calls `visit` with each marked slot and its tag, in ascending order of slots.
+/// Calls `visit` with the index and the slice tag of each marked slot of the bitmap, in ascending order.
 pub(super) fn for_each(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
     let bits = ages.cell_bits();
     for (word, &cells) in cells.iter().enumerate() {
@@ -40,7 +41,7 @@ pub(super) fn for_each(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(usize, u
     }
 }
 
-/// The number of slots that were marked at most `most_age` slices ago.
+/// The number of bits (slots) of the bitmap that were last set at most `most_age` slices ago.
 pub(super) fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
     match ages.cell_bits() {
         1 => bits::count_ones(cells),
@@ -49,25 +50,26 @@ pub(super) fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
     }
 }
 
-/// Frees the slots whose tag is older than `most_age` slices.
+/// Frees the slots of the bitmap that were last marked more than `most_age` slices ago.
 pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     let free = if ages.cell_bits() == 4 { free_tags::<true> } else { free_tags::<false> };
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] can merge cells with the ages `theirs` into cells with the ages `ages`.
+/// Whether [`merge`] accepts the bitmaps of two counters that number their slices in these ways.
 pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }
 
-/// Marks the slots of `cells` that were marked in `from` at most `most_age` of its slices ago. The newest slice of
-/// `from` is `behind` slices older than ours. A slot keeps the younger of two tags.
+/// Marks in `cells` the slots of the bitmap that `from` marked at most `most_age` slices ago. The newest slice of
+/// `from` is `behind` slices older than the newest slice of `cells`. A slot that both have keeps the younger of two
+/// tags.
 pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {
         (1, 1) => bits::or_into(cells, from),
-        // In a union of many counters, all bits of the early segments are soon set. Checking this is faster than
-        // reading tags.
+        // In a union of many counters, all bits in the first part of the bitmap are soon set. Checking this is faster
+        // than reading slice tags.
         (1, _) if cells.iter().all(|&word| word == u64::MAX) => {}
         (1, 4) => or_bits::<true>(bytes, theirs, most_age, cells),
         (1, _) => or_bits::<false>(bytes, theirs, most_age, cells),
@@ -76,13 +78,13 @@ pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, m
     }
 }
 
-/// The mask of those slots, of at most a chunk, that may still be free, in cells of one bit. `cells` begin with the
-/// cell of slot `start`. All slots before `start` are marked.
+/// Returns the mask of those `slots`, at most 64, whose bits in the bitmap may still be 0. `cells` begin with the bit
+/// of slot `start`. All bits before `start` are set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     let mut marks = 0;
     for (number, &slot) in slots.iter().enumerate() {
-        // No branch: a processor cannot predict which members fall in full segments or on free slots.
+        // This loop has no branch, because a processor cannot predict which slots of the bitmap are free.
         let word = slot.wrapping_sub(start) as usize / bits::WORD_BITS;
         let is_free = cells.get(word).unwrap_or(&0) >> (slot % u64::BITS) & 1 == 0;
         marks |= Marks::from(is_free & (slot >= start)) << number;
@@ -90,26 +92,26 @@ pub(super) fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     marks
 }
 
-/// The number of bytes that are processed in parallel.
+/// The number of bytes that are processed at a time, in a wide register.
 const LANES: usize = 64;
 
-/// The two cells of a byte: its two halves. If a cell takes a whole byte, the second cell is a free one.
+/// The tags of two slots in the two halves of a byte. If a tag takes the whole byte, the second result is 0.
 #[inline(always)]
 fn cells_of(byte: u8, has_halves: bool) -> [u8; 2] {
     if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] }
 }
 
-/// The byte with these cells.
+/// Joins the tags of two slots into a byte. It is the reverse of [`cells_of`].
 #[inline(always)]
 fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
     if has_halves { first | second << 4 } else { first }
 }
 
-/// The number of cells whose age is at most `most_age`.
+/// The number of slots of the bitmap that were last marked at most `most_age` slices ago.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_tags<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // A lane counts in one byte, so it counts at most 255 cells before the counts are summed.
+    // Each lane of the register counts in one byte. So it counts at most 255 cells before the lanes are summed.
     for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX) >> u32::from(HALVES)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
@@ -122,14 +124,14 @@ fn count_tags<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64
     total
 }
 
-/// Frees the cells whose age is above `most_age`.
+/// Frees the slots of the bitmap that were last marked more than `most_age` slices ago.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn free_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
     let kept = |tag| if ages.is_within(tag, most_age) { tag } else { 0 };
     bytes.iter_mut().for_each(|byte| *byte = byte_of(cells_of(*byte, HALVES).map(kept), HALVES));
 }
 
-/// Gives each cell of `bytes` the younger of its own tag and the tag in `from`, as [`merge`] does.
+/// Gives each slot in `bytes` the later of its own slice tag and that in `from`. See [`merge`] for the arguments.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn merge_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, most_age: u8, behind: u8) {
     let younger = |own: u8, other: u8| {
@@ -143,7 +145,7 @@ fn merge_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], the
     }
 }
 
-/// Sets the bits of the cells whose age is at most `most_age`.
+/// For each slot that was last marked at most `most_age` slices ago, sets its bit in `bits`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn or_bits<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bits: &mut [u64]) {
     let cells = 1 + usize::from(HALVES);
@@ -158,10 +160,10 @@ fn or_bits<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bits: &mu
     }
 }
 
-/// Packs the `width` lowest bits of each byte into adjacent bits. All other bits of the bytes must be 0.
+/// Packs the `width` lowest bits of each byte without gaps. All other bits of the bytes must be 0.
 #[inline(always)]
 fn gathered(bytes: [u8; 8], width: usize) -> u64 {
-    // Each step joins the lanes in pairs, from 8 bits to 64.
+    // Each step joins neighbouring lanes in pairs: lanes of 8 bits, then 16, then 32.
     [1, 2, 4].into_iter().fold(u64::from_le_bytes(bytes), |lanes, len| {
         let mask = u64::MAX / (u64::MAX >> (64 - 16 * len)) * ((1 << (2 * width * len)) - 1);
         (lanes | lanes >> ((8 - width) * len)) & mask

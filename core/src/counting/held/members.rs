@@ -1,7 +1,7 @@
-//! The set of an exact counter: the members themselves, each kept as its [record].
+//! The set of an exact counter: the members themselves, each encoded as a [record].
 //!
-//! All members lie in one [arena], as bytes that can be stored unchanged. The arena and the [index](group) share one
-//! [buffer](packed).
+//! The encoded members lie one after the other in one byte array, the [arena], whose bytes are also the stored form.
+//! The arena and a [hash index](group) share one [buffer](packed).
 
 pub(in crate::counting) mod arena;
 mod digits;
@@ -23,14 +23,14 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::window::Mark;
 
-/// Distinct byte strings, each with its tag, in the order they were added.
+/// Distinct byte strings, in the order they were added. Each has a tag: the slice in which it was last added.
 #[derive(Debug, Default)]
 pub(in crate::counting) struct Members<T = ()> {
-    /// The arena and its index.
+    /// The encoded members, then the index for finding them.
     buffer: Box<[u8]>,
-    /// Bytes of the arena.
+    /// The bytes that the encoded members take.
     arena_len: u32,
-    /// The bytes that all members count together.
+    /// The bytes that all members take of the limit `exact_bytes`.
     member_bytes: u32,
     len: u32,
     index: Index,
@@ -38,7 +38,7 @@ pub(in crate::counting) struct Members<T = ()> {
 }
 
 impl<T: Tag> Members<T> {
-    /// A set without members; allocates nothing.
+    /// Makes a set without members. It allocates nothing.
     pub(in crate::counting) fn new() -> Self {
         Self::default()
     }
@@ -49,13 +49,13 @@ impl<T: Tag> Members<T> {
         self.len as usize
     }
 
-    /// The bytes that all members count together.
+    /// The bytes that all members take of the limit `exact_bytes`.
     #[inline]
     pub(in crate::counting) fn member_bytes(&self) -> u32 {
         self.member_bytes
     }
 
-    /// Encodes `item` for this set.
+    /// Encodes `item` as this set would keep it.
     #[inline]
     pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8], coded: &'i mut Coded) -> Record<'i> {
         match self.as_bytes() {
@@ -64,12 +64,12 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// The tags and members, in the order they were added.
+    /// The members, each with its slice tag, in the order they were added.
     pub(in crate::counting) fn iter(&self) -> Records<'_, T> {
         Records::new(self.as_bytes())
     }
 
-    /// The members with their hashes under `seed`, and their tags.
+    /// The members with their hashes under `seed`, and their slice tags.
     pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, Member<'_>)> {
         let mut buffer = [0; 64];
         self.iter().map(move |(tag, member)| {
@@ -85,62 +85,63 @@ impl<T: Tag> Members<T> {
         self.offset_of(item, hash).is_some()
     }
 
-    /// The tag of the member `item`, whose hash is `hash`; `None` if `item` is no member.
+    /// The slice tag of the member `item`, whose hash is `hash`; `None` if `item` is no member.
     #[inline]
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<T> {
         let offset = self.offset_of(item, hash)?;
         T::split(self.as_bytes().get(offset..)?).map(|(tag, _)| tag)
     }
 
-    /// Gives the member `item`, whose hash is `hash`, the tag `tag` if `tag` is younger than its own. Returns `None` if
-    /// `item` is no member.
+    /// Gives the member `item`, whose hash is `hash`, the slice tag `tag`, if `tag` is younger than its present tag.
+    /// Returns `None` if `item` is no member.
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: Ages) -> Option<Mark> {
         let offset = self.offset_of(item, hash)?;
         Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
 
-    /// Whether the set stays within the limits `room` if one more member is inserted, which takes `counted_bytes`.
+    /// Whether the set stays within the limits `room` if one more member is inserted. The member takes `counted_bytes`
+    /// of the limit on bytes.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
         self.len() < room.members as usize && bytes_left.is_some_and(|left| counted_bytes <= left as usize)
     }
 
-    /// Inserts `item`. It must not be a member yet, and there must be room for it.
+    /// Inserts `item`, which must not be a member yet. The caller has checked that the set has room for it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; on error the set is unchanged.
+    /// [`Error::OutOfMemory`]. On error the set is unchanged.
     pub(in crate::counting) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
         let mut coded = CODED;
         self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
     }
 
-    /// The most heap bytes that a set takes after it was read from an arena of `arena_bytes`. The rounding of its
-    /// buffer is not included.
+    /// The largest number of heap bytes that a set takes after it was loaded from `arena_bytes` bytes of encoded
+    /// members. The rounding of its buffer is not included.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         let members = Self::most_members(arena_bytes as usize, room);
         arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64
     }
 
-    /// The most members that an arena of `arena_bytes` can have.
+    /// The largest number of members that `arena_bytes` bytes can encode.
     pub(super) fn most_members(arena_bytes: usize, room: Room) -> usize {
-        // All members except one have a body of at least one byte.
+        // Every member takes at least two bytes besides its slice tag, except the empty string, which takes one.
         (room.members as usize).min(arena_bytes / (T::BYTES + 2) + 1)
     }
 
-    /// Reads the bytes of [`Self::as_bytes`], and hashes the members under `seed`.
+    /// Loads the bytes that [`Self::as_bytes`] returned, and hashes the members under `seed`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the bytes, to the last one, are not members as [`Self::insert`] writes them; when a
-    /// member occurs twice; when the members do not fit in `room`; or when no live slice has the tag of a member.
+    /// [`Error::Corrupt`] in these cases: the bytes are not members as [`Self::insert`] writes them, a member occurs
+    /// twice, the members exceed `room`, or the slice of a member has expired.
     pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: Ages) -> Result<Self, Error> {
         let mut members = Self::with_room(bytes, room)?;
         let (mut rest, mut buffer) = (Records::<T>::new(bytes), [0; 64]);
         for (tag, member) in rest.by_ref() {
             tag.check(ages)?;
             let text = member.text_in(&mut buffer);
-            // The set would keep the same text in another form if a client added it.
+            // A client that adds this text would make the set keep it in another encoding.
             Error::check_field(member.is_record_of(text), "members", "each in the form of its text", "one in another")?;
             let counted_bytes = member.counted_bytes();
             if !members.has_room_for(counted_bytes, room) {
@@ -187,7 +188,7 @@ pub(in crate::counting) mod tests {
 
     pub(super) const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
-    /// Lists of items: of one length, short ones, with a prefix, of all forms of records, and of all lengths.
+    /// Lists of items of several kinds: of one length, short, with a prefix, of all encodings, and of all lengths.
     pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);
@@ -197,7 +198,7 @@ pub(in crate::counting) mod tests {
         prop_oneof![of_one_length, short, prefixed, coded, all_kinds]
     }
 
-    /// A byte from which the tests make records and invalid bytes that look like records.
+    /// A byte from which the tests make encoded members and invalid bytes that look like them.
     fn byte() -> impl Strategy<Value = u8> {
         prop_oneof![4 => 0u8..4, 1 => 0xc1u8..0xc4, 1 => 0xd8u8..0xda, 1 => b'0'..=b'3', 1 => 0x80u8..=0xff]
     }
@@ -255,8 +256,8 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn the_most_members_have_offsets() {
-        // The shortest possible members are added until no room is left. In the first room the limit is the number of
-        // members, in the second their bytes.
+        // The shortest possible members are added until a limit is reached. In the first case the limit is the number
+        // of members, in the second their bytes.
         for room in [ROOM, Room { members: 70_000, bytes: 100_000 }] {
             let mut members = Members::new();
             for number in 0u32.. {
@@ -282,22 +283,23 @@ pub(in crate::counting) mod tests {
             (3, 100, 103),
             (3, 127, 130),
             (3, 128, 133),
-            // A member of 128 bytes has a header of three bytes.
+            // A member of 128 bytes has three more bytes in front of it, which encode its length.
             (7, 900, 921),
             (8, 900, 922),
             (3, 1000, 1009),
             (100, 1000, 1114),
             (65_536, 1 << 20, (1 << 20) + 65_536 + 2 * 8192),
         ] {
-            // The arena also has the longest prefix: 32 bytes, with two more bytes before them.
+            // The encoded members also include the longest prefix (text that members begin with): 32 bytes, after two
+            // other bytes.
             assert_eq!(Room { members, bytes }.arena_bytes(), most + 34);
         }
     }
 
     #[test]
     fn what_members_take_is_reported_before_they_are_read() {
-        // Each case has the bytes of an arena, and the bytes of the index for the most members that the arena can hold.
-        // All members except one take two bytes. An index has 1, 3, 7, 17 or 35 groups of 48 bytes.
+        // Each case has the bytes of encoded members, and the bytes of the index for the largest number of members in
+        // them. An index has 1, 3, 7, 17 or 35 groups of 48 bytes.
         for (bytes, index) in [
             (0, 0),
             (7, 0),
@@ -315,17 +317,17 @@ pub(in crate::counting) mod tests {
         ] {
             assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
         }
-        // Bytes that look like more members, all of them empty, take no more.
+        // These bytes look like many empty members, but take no more memory.
         for bytes in [29, 30, 600, 65_535] {
             let read = Members::<()>::with_room(&vec![0; bytes], ROOM).unwrap().heap_bytes();
             assert!(read <= Members::<()>::bytes_of_read(bytes as u64, ROOM).div_ceil(4) * 5, "{bytes}: {read}");
         }
-        // The room also limits the number of members.
+        // The limit on the number of members also limits the memory.
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
     }
 
-    /// A mover that copies the buffer and records its length in bytes.
+    /// A [`Mover`] that copies the buffer and records its length in bytes.
     #[derive(Default)]
     struct Moved(Cell<Option<usize>>);
 
@@ -360,11 +362,12 @@ pub(in crate::counting) mod tests {
             b"\x80",
             b"\xe0\x80",
             b"\xe1\x80\x80\x01",
-            // The length 1, in more bytes than necessary.
+            // The length 1 is encoded in more bytes than necessary.
             b"\xe0\x01\0a",
-            // Texts that the counter keeps in fewer bytes.
+            // These texts have shorter encodings.
             b"\x011",
-            // A prefix without a member, two prefixes, and a prefixed number without a prefix.
+            // A prefix is text that members begin with. These bytes have a prefix without a member, two prefixes, and a
+            // number that needs a prefix.
             b"\xd2\x01u",
             b"\xd2\x01u\xd2\x01v\xd8\x01",
             b"\xd8\x01",
@@ -381,7 +384,7 @@ pub(in crate::counting) mod tests {
         assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })));
     }
 
-    /// Ages with fifteen tags, of which tags 1 to 5 are live.
+    /// Fifteen tags, of which tags 1 to 5 stand for slices that have not expired.
     const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
     fn read_tagged(bytes: &[u8]) -> Result<Members<u8>, Error> {
@@ -433,7 +436,7 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn members_that_stay_are_found_in_their_order() {
-        // Members of one length, of many lengths, and so long that places take four bytes.
+        // The members are of one length, of many lengths, and so long that their offsets take four bytes.
         let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
         for (length, places) in lengths.into_iter().zip([Places::Number, Places::Offset, Places::FarOffset]) {
             let mut members = Members::new();
@@ -493,7 +496,8 @@ pub(in crate::counting) mod tests {
             bytes in vec(byte(), 0..60),
         ) {
             let bytes = [prefix, &bytes].concat();
-            // Bytes are valid if, and only if, adding their texts to an arena with the same prefix gives these bytes.
+            // The bytes are valid if, and only if, adding their texts to a set with the same prefix gives the same
+            // bytes.
             let prefix = split_prefix::<()>(&bytes).0;
             let mut added = bytes[..prefix_bytes::<()>(prefix)].to_vec();
             let mut texts = BTreeSet::new();

@@ -1,27 +1,27 @@
-//! Tags: each member or slot of a windowed counter has a small number, its tag, that says in which slice it was last
-//! added.
+//! Tags: each member or slot of a windowed counter has a small number, its tag, which stands for the slice in which it
+//! was last added.
 //!
 //! Slice numbers grow for ever, but a tag has only a byte or half a byte. So tags go round like the hours of a clock:
-//! with 15 tags, slices 0 to 14 have the tags 1 to 15, and slice 15 has the tag 1 again. By then slice 0 has expired,
-//! because a window has fewer slices than there are tags. In general the tag is `1 + (slice - offset) mod modulus`; 0
-//! marks a free slot.
+//! with 15 tags, slices 0 to 14 have the tags 1 to 15, and slice 15 has the tag 1 again. When slice 15 begins, slice 0
+//! has expired, because a window always has fewer slices than there are tags. In general the tag is `1 + (slice -
+//! offset) mod modulus`; 0 marks a free slot.
 //!
-//! The age of a tag is the number of slices from its slice to the newest one. Another offset renumbers all slices at
-//! once.
+//! The age of a tag is the number of slices from its slice to the newest slice. Changing the offset renumbers all
+//! slices at once.
 //!
 //! A counter without a window has the single tag 1, with the age 0.
 
 use crate::error::{Error, Parameter};
 use crate::window::{Mark, Window};
 
-/// The largest number of slices for which a tag fits in half a byte.
+/// The largest number of slices of a window whose tags fit in half a byte.
 const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
-/// The number of tags that half a byte holds, without 0.
+/// The number of slice tags of half a byte: 1 to 15, since 0 is not a tag.
 const HALVES: u32 = 15;
-/// The number of tags that a byte holds, without 0.
+/// The number of slice tags of a byte: 1 to 255, since 0 is not a tag.
 const WHOLES: u32 = 255;
 
-/// The most slices that a counter's window may have.
+/// The largest number of slices that a counter's window may have.
 pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 
 /// Checks that a window has at most [`MOST_SLICES`] slices, so that each has a tag.
@@ -33,28 +33,31 @@ pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
     Error::check_range(window.slices() <= MOST_SLICES, Parameter::Slices, expected, window.slices())
 }
 
-/// Converts tags to ages, for a window whose newest slice is known.
+/// Converts tags to ages, and ages to tags. A tag is a small number that stands for a slice; an age is counted in
+/// slices back from the newest slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ages {
     /// The tag of the newest slice, 1 to `modulus`.
     pub(in crate::counting) newest: u8,
-    /// The number of different tags: 1 without a window, else 15 or 255. It is also the mask of a cell's bits.
+    /// The number of different slice tags: 1 without a window, otherwise 15 or 255. It is also the mask of the bits of
+    /// a tag.
     pub(in crate::counting) modulus: u8,
-    /// The age of the oldest live slice.
+    /// The age of the oldest slice that has not expired.
     pub(in crate::counting) most_age: u8,
 }
 
 impl Ages {
-    /// The ages of a counter without a window.
+    /// The value for a counter without a window, which has a single tag, 1, with the age 0.
     pub(in crate::counting) const PLAIN: Self = Ages { newest: 1, modulus: 1, most_age: 0 };
 
-    /// Whether tags differ, so that they have to be kept.
+    /// Whether there is more than one slice tag, so that tags have to be kept.
     #[inline(always)]
     pub(in crate::counting) fn has_tags(self) -> bool {
         self.modulus > 1
     }
 
-    /// The number of bits in the cell of a slot: 1, 4 or 8. A cell has the slot's tag, or 0 if the slot is free.
+    /// The number of bits in a cell of a bitmap: 1, 4 or 8. The cell of a slot has the slice tag of the slot, or 0 if
+    /// the slot is free.
     #[inline(always)]
     pub(in crate::counting) fn cell_bits(self) -> usize {
         match self.modulus.into() {
@@ -64,28 +67,29 @@ impl Ages {
         }
     }
 
-    /// The age of `tag`: the number of slices from its slice to the newest one.
+    /// The age of `tag`: the number of slices from its slice to the newest slice.
     #[inline(always)]
     pub(in crate::counting) fn age(self, tag: u8) -> u8 {
-        // A tag that is larger than the newest one is from the previous round.
+        // Slices are numbered by tags, which restart from 1 after the largest tag. So a tag above that of the newest
+        // slice is from before the restart.
         let around = if tag > self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(tag).wrapping_add(around)
     }
 
-    /// The tag of the slice with this age. `age` must be below the number of tags.
+    /// The tag of the slice with this age. `age` must be less than the number of tags.
     #[inline]
     pub(in crate::counting) fn tag(self, age: u8) -> u8 {
         let around = if age >= self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(age).wrapping_add(around)
     }
 
-    /// Whether `tag` is not 0 and has at most the age `most_age`.
+    /// Whether `tag` is not 0 and its age is at most `most_age`.
     #[inline(always)]
     pub(in crate::counting) fn is_within(self, tag: u8, most_age: u8) -> bool {
         (tag != 0) & (self.age(tag) <= most_age)
     }
 
-    /// Replaces `own`, the tag of a member or slot, by `tag`, if `tag` is younger.
+    /// Replaces `own`, the tag of a member or slot of the bitmap, by `tag`, if `tag` stands for a later slice.
     #[inline(always)]
     pub(in crate::counting) fn renew(self, own: &mut u8, tag: u8) -> Mark {
         if *own == tag || self.age(*own) <= self.age(tag) {
@@ -95,12 +99,12 @@ impl Ages {
         Mark::Renewed
     }
 
-    /// Whether `tag` is the tag of a live slice.
+    /// Whether `tag` is the tag of a slice that has not expired.
     fn is_live(self, tag: u8) -> bool {
         (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age
     }
 
-    /// Checks that `tag` is the tag of a live slice.
+    /// Checks that `tag` is the tag of a slice that has not expired.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -109,31 +113,33 @@ impl Ages {
     }
 }
 
-/// A window, its newest slice, and the numbering of its tags, which starts again from 1 after the largest tag.
+/// A window, its newest slice, and how its slices are numbered by tags: small numbers that restart from 1 after the
+/// largest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagRing {
     pub(crate) window: Window,
-    /// The newest slice that was reached.
+    /// The number of the newest slice.
     newest: u64,
-    /// The number that is subtracted from a slice number to compute the slice's tag. It is below the number of tags.
+    /// The number that is subtracted from a slice number to compute the slice's tag. It is less than the number of
+    /// tags.
     offset: u8,
-    /// The conversion from tags to ages. It follows from the other fields, but is kept, because computing it takes a
-    /// division.
+    /// The conversion from slice tags to ages. It follows from the other fields, but it is kept, because computing it
+    /// takes a division.
     ages: Ages,
 }
 
 impl TagRing {
-    /// The numbering of the tags of a window whose newest slice is `newest`, with the offset 0.
+    /// Numbers the slices of a window whose newest slice is `newest`. The tag of slice 0 is 1.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
         let mut ring = TagRing { window, newest, offset: 0, ages: Ages::PLAIN };
         ring.set_newest(newest);
         ring
     }
 
-    /// The stored numbering of the tags of a window whose newest slice is `newest`.
+    /// Numbers the slices of a window whose newest slice is `newest`, with a stored `offset`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] unless `offset` is below the number of tags.
+    /// [`Error::Corrupt`] unless `offset` is less than the number of tags.
     pub(crate) fn with_offset(window: Window, newest: u64, offset: u8) -> Result<Self, Error> {
         let mut ring = TagRing::new(window, newest);
         let modulus = ring.modulus();
@@ -143,7 +149,7 @@ impl TagRing {
         Ok(ring)
     }
 
-    /// The newest slice that was reached.
+    /// The number of the newest slice.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
@@ -159,36 +165,38 @@ impl TagRing {
         let newest = (slice % u64::from(modulus)) as u32;
         let place = (newest + modulus - u32::from(self.offset)) % modulus;
         self.newest = slice;
-        // The number fits a byte, since a window has at most 254 slices.
+        // The cast is lossless, since a window has at most 254 slices.
         let most_age = self.window.slices() as u8;
         self.ages = Ages { newest: place as u8 + 1, modulus: modulus as u8, most_age };
     }
 
-    /// The number of different tags.
+    /// The number of different slice tags.
     #[inline]
     pub(in crate::counting) fn modulus(&self) -> u32 {
         if self.window.slices() <= MOST_SLICES_OF_HALVES { HALVES } else { WHOLES }
     }
 
-    /// The conversion from tags to ages.
+    /// The conversion from slice tags to ages.
     #[inline]
     pub(in crate::counting) fn ages(&self) -> Ages {
         self.ages
     }
 
-    /// The age of the oldest live slice.
+    /// The age of the oldest slice that has not expired.
     #[inline]
     pub(in crate::counting) fn most_age(&self) -> u8 {
         self.ages.most_age
     }
 
-    /// The largest age of a tag of `slice` or a later slice; `None` if `slice` is after the newest slice.
+    /// The age of `slice` in slices, but at most the age of the oldest slice that has not expired. The result is `None`
+    /// if `slice` is after the newest slice.
     pub(in crate::counting) fn most_age_since(&self, slice: i128) -> Option<u8> {
         let age = i128::from(self.newest).saturating_sub(slice);
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// Gives the newest slice the earlier number `slice`, and shifts all other slices likewise. No tag changes.
+    /// Gives the newest slice the earlier number `slice`, and shifts the numbers of all other slices likewise. No tag
+    /// changes.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());
         let back = self.newest.saturating_sub(slice) % modulus;
@@ -218,7 +226,7 @@ mod tests {
                 }
                 assert!(!ages.is_live(0) && !ages.is_within(0, ring.most_age()));
                 assert_eq!((ages.cell_bits(), u32::from(ages.most_age)), (if modulus == 15 { 4 } else { 8 }, slices));
-                // One slice later, every tag is one slice older.
+                // When a slice begins, every tag becomes one slice older.
                 let later = TagRing::new(window, newest + 1).ages();
                 assert_eq!(later.age(ages.newest), 1);
                 ring.rebase(newest / 3);
@@ -242,7 +250,7 @@ mod tests {
         assert_eq!([100, 99, 96, 95, 1].map(|slice| of(100, slice)), [0, 1, 4, 4, 4].map(Some));
         assert_eq!((of(100, 101), of(u64::MAX, 1)), (None, Some(4)));
         assert_eq!((of(u64::MAX, i128::MIN), of(0, i128::MAX)), (Some(4), None));
-        // Slices before the epoch are treated like all others.
+        // Slices before the Unix epoch have negative numbers and are treated like all others.
         assert_eq!([-4, -3, -2, -1, 0, 1].map(|slice| of(1, slice)), [4, 4, 3, 2, 1, 0].map(Some));
     }
 }

@@ -1,20 +1,22 @@
-//! The marked slots of an estimating counter: a count for each segment, a range of segments held as cells, and lists.
+//! The bitmap of an estimating counter in compressed form. A bit is called a slot, and a set bit a marked slot. The
+//! bitmap consists of segments, of which each takes half as many members as the one before.
 //!
-//! As members are added, the early segments fill up one after the other, while the late ones stay almost empty. Only
-//! about seven segments in between hold much information. Lang uses this to compress the same bitmap ("Back to the
-//! future: an even more nearly optimal cardinality estimation algorithm", 2017). The slots are held as
+//! As members are added, the early segments fill up one after the other, while the late segments stay almost empty.
+//! Only about seven segments in between hold much information. Lang uses this to compress the same bitmap ("Back to the
+//! future: an even more nearly optimal cardinality estimation algorithm", 2017). The slots are held in three parts:
 //!
 //! ```text
 //! counts:  the number of marked slots in each segment
 //! window:  | cells of segment first | ... | cells of segment end - 1 |      C bits each, or C tags
 //! later:   | slots of segment end | slots of segment end + 1 | ...          ascending in each segment
-//!            places of 2 bytes, and behind them, with a window of time, their tags of 1 byte
+//!            positions of 2 bytes, then, in a windowed counter, their tags of 1 byte
 //! ```
 //!
-//! The segments before `first` are full and take no memory. In a windowed counter `first` is 0, since the tags of full
-//! segments have to be kept. The last segment with more than C / 16 marked slots is `end - 1`. So `first` and `end`
-//! follow from the counts alone. The slots never take more memory than a bitmap of all segments, and a quarter more for
-//! the free room in lists. This holds for any members and for any loaded bytes.
+//! A cell is the bit of a slot or, in a windowed counter, its tag: the slice in which it was last marked. C is the
+//! number of slots in a segment. The segments before `first` are full and take no memory. In a windowed counter `first`
+//! is 0, since the tags of full segments have to be kept. The last segment with more than C / 16 marked slots is `end -
+//! 1`. So `first` and `end` follow from the counts alone. The slots never take more memory than a bitmap of all
+//! segments, plus a quarter for unused room in lists. This limit holds for any members and for any loaded bytes.
 //!
 //! Worked example, C = 4096, 50,000 members: segments 0 to 6 have 4087, 3886, 3205, 2183, 1293, 708 and 371 marked
 //! slots. They are held as cells, in 512 bytes each. Segment 7, with 190 marked slots, and all later segments are held
@@ -36,24 +38,25 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
-/// A segment is held as a list if at most one slot in this number is marked. A slot in a list takes 16 bits, so a
-/// fuller list would be larger than a bitmap.
+/// If at most one of this number of bits in a segment of the bitmap is set, the segment is stored as a list. A position
+/// in a list takes 16 bits, so a fuller list would be larger than a bitmap.
 const LISTED_PART: u64 = 16;
-/// The binary search in a list stops at this number of slots. Comparing all of them is faster than going on.
+/// The binary search in a list stops when this number of slots of the bitmap is left. Comparing all of them is faster
+/// than searching on.
 const FEW: usize = 96;
-/// The fewest bytes by which the lists grow.
+/// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
 
-/// The marked slots of an estimating counter, with the cached estimate.
+/// The marked slots (set bits) of an estimating counter, with the cached estimate.
 #[derive(Debug)]
 pub(in crate::counting) struct Slots {
-    /// The cells of the segments `first..end`.
+    /// The cells of the segments `first..end`. A cell is a bit or, in a windowed counter, a slice tag.
     window: Box<[u64]>,
-    /// The lists of the segments from `end` on: the place of each marked slot in its segment, and free room; then the
-    /// tag of each, and free room. Without a window of time there are no tags. The number of slots follows from the
-    /// counts.
+    /// The lists of the segments of the bitmap from `end` on. First the position of each marked slot in its segment,
+    /// and unused room; then the slice tag of each slot, and unused room. In a counter without a window there are no
+    /// tags. The number of slots follows from `counts`.
     later: Box<[u16]>,
-    /// The cached estimate; absent if a slot was marked after it was computed.
+    /// The cached estimate; it is absent if a slot of the bitmap was marked after it was computed.
     estimate: KeptEstimate,
     counts: SegmentCounts,
     /// A lower bound of the number of members: one more than the last exact count, or the largest lower bound of the
@@ -65,21 +68,23 @@ pub(in crate::counting) struct Slots {
     end: u8,
 }
 
-// The struct is a fifth of the memory of a counter with a few hundred members, and allocators have a size class of 160
-// bytes.
+// A counter with a few hundred members takes five times as much memory as this struct, so the size matters. Allocators
+// have a size class of 160 bytes.
 const _: () = assert!(size_of::<Slots>() <= 160);
 
-/// How the marked slots of one segment are held.
+/// The form in which the set bits of one segment of the bitmap are stored.
 #[derive(Clone, Copy)]
 pub(in crate::counting) enum Place<'a> {
-    /// All slots are marked, so nothing has to be held.
+    /// All slots of the segment are marked, so nothing has to be stored.
     Full,
     Cells(&'a [u64]),
-    /// The places of the marked slots, ascending, and their tags; no tags without a window of time.
+    /// The positions of the marked slots in the segment of the bitmap, ascending, and their slice tags. Without a
+    /// window there are no tags.
     Listed(&'a [u16], &'a [u8]),
 }
 
-/// The range of segments that are held as cells, if the segments have these counts.
+/// The range of segments of the bitmap that are stored as bits or slice tags of all slots. Later segments are stored as
+/// lists. `counts` has the numbers of marked slots.
 fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
     let is_full = |&segment: &usize| !ages.has_tags() && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
@@ -88,43 +93,45 @@ fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize>
     first..layout.num_segments() - listed
 }
 
-/// The number of words that the cells of a segment take.
+/// The number of words for a segment that has a bit or a slice tag for each slot.
 fn segment_words(layout: Layout, ages: Ages) -> usize {
     layout.slots() as usize * ages.cell_bits() / bits::WORD_BITS
 }
 
-/// Bytes of the lists with room for `len` slots, rounded up to a size class of common allocators (four per doubling).
+/// The bytes of lists with room for `len` slots of the bitmap, rounded up to a size class of common allocators (four
+/// per doubling).
 fn list_bytes(len: usize, ages: Ages) -> usize {
     let bytes = len * (size_of::<u16>() + usize::from(ages.has_tags()));
     let step = bytes.checked_ilog2().map_or(0, |bits| bits.saturating_sub(2));
     bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
 }
 
-/// The number of slots for which lists of `len` elements have room.
+/// The number of slots for which lists in an array of `len` 16-bit elements have room.
 fn list_room(len: usize, ages: Ages) -> usize {
-    // Two places take two elements, and two tags one.
+    // Two positions take two elements of 16 bits, and two slice tags take one.
     if ages.has_tags() { len * 2 / 3 } else { len }
 }
 
-/// The places of the slots in lists, and their tags, each with the free room.
+/// Splits the array of the lists into positions and slice tags, each with its unused room.
 fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
     let (places, tags) = later.split_at_mut(list_room(later.len(), ages));
     (places, bytemuck::cast_slice_mut(tags))
 }
 
-/// The heap bytes of slots with these counts, if the segments in `window` are held as cells.
+/// The heap bytes for these numbers of marked slots, if the segments in `window` have a bit or a slice tag for each
+/// slot.
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
     (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
 }
 
-/// The bytes of slots with these counts.
+/// The bytes, struct and heap, for these numbers of marked slots of the bitmap.
 pub(in crate::counting) fn bytes_of_counts(layout: Layout, counts: &SegmentCounts, ages: Ages) -> u64 {
     Slots::STRUCT_BYTES + heap_bytes(layout, counts, &window_of(layout, counts, ages), ages)
 }
 
 impl Place<'_> {
-    /// Calls `visit` with the place and tag of each marked slot, in ascending order.
+    /// Calls `visit` with the position and the slice tag of each marked slot of the bitmap, in ascending order.
     fn for_each(self, layout: Layout, ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
         match self {
             Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, ages.newest)),
@@ -141,7 +148,7 @@ impl Slots {
     /// Bytes of the struct itself.
     pub(in crate::counting) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
 
-    /// Makes slots of which none is marked; allocates nothing.
+    /// Makes a bitmap without set bits. It allocates nothing.
     pub(in crate::counting) fn new(layout: Layout, ages: Ages) -> Self {
         let (window, later, estimate) = (Box::default(), Box::default(), KeptEstimate::none());
         Slots {
@@ -157,8 +164,8 @@ impl Slots {
         }
     }
 
-    /// Makes slots of which none is marked, with all segments held as cells. Slots of any counters can be
-    /// [merged](Self::merge) into them. Their counts are not kept up to date.
+    /// Makes a bitmap whose slots are all free, with a bit or a slice tag for each slot of all segments. The bitmaps of
+    /// other counters can be [merged](Self::merge) into it. The numbers of marked slots are not kept up to date.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -166,7 +173,8 @@ impl Slots {
         Slots::new(layout, ages).with_memory(0..layout.num_segments())
     }
 
-    /// Makes slots with these counts. The caller [fills](Self::fill) each segment that has a marked slot.
+    /// Makes a bitmap with these numbers of marked slots per segment. The caller must [fill](Self::fill) each segment
+    /// that has a marked slot.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -175,7 +183,8 @@ impl Slots {
         slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Slots with the same counts, to be filled. The segments in `window` are held as cells, all later ones as lists.
+    /// Makes a bitmap with the same numbers of marked slots, to be filled by the caller. The segments in `window` have
+    /// a bit or a slice tag for each slot. All later segments are lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -191,11 +200,11 @@ impl Slots {
         })
     }
 
-    /// Fills a segment of new slots.
+    /// Fills one segment of a bitmap that was just made.
     pub(in crate::counting) fn fill(&mut self, segment: usize, place: Place<'_>) {
         let (layout, ages) = (self.layout, self.ages);
         if segment < self.first.into() {
-            // The segment is full.
+            // All slots of the segment are marked, so nothing has to be stored.
             return;
         }
         match (self.cells_mut(segment), place) {
@@ -216,23 +225,23 @@ impl Slots {
         }
     }
 
-    /// The layout of the slots.
+    /// The layout of the slots of the bitmap.
     #[inline]
     pub(in crate::counting) fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The number of marked slots in each segment.
+    /// The number of marked slots in each segment of the bitmap.
     pub(in crate::counting) fn counts(&self) -> &SegmentCounts {
         &self.counts
     }
 
-    /// The cells of the segments that are held as cells.
+    /// The bits, or slice tags, of the segments of the bitmap that are not stored as lists.
     pub(in crate::counting) fn cells(&self) -> &[u64] {
         &self.window
     }
 
-    /// The least number of members that the counter can have.
+    /// A lower bound of the number of members of the counter.
     pub(in crate::counting) fn lower_bound(&self) -> u32 {
         self.lower_bound
     }
@@ -247,24 +256,24 @@ impl Slots {
         changed
     }
 
-    /// The most likely number of members, at least the lower bound.
+    /// The most likely number of members, but at least the lower bound.
     pub(in crate::counting) fn estimate(&self) -> f64 {
         let compute = || Segments::new(self.layout, &self.counts).estimate();
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
-    /// The number of slots in lists.
+    /// The number of slots of the bitmap in lists.
     fn num_listed(&self) -> usize {
         self.counts.sum(self.end.into()..self.layout.num_segments())
     }
 
-    /// The places of the slots in lists, and their tags.
+    /// The positions of the slots of the bitmap in lists, and their slice tags.
     fn lists(&self) -> (&[u16], &[u8]) {
         let ((places, tags), len) = (self.later.split_at(list_room(self.later.len(), self.ages)), self.num_listed());
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
     }
 
-    /// The number of each segment, and how its marked slots are held.
+    /// The number of each segment of the bitmap, and the form in which its marked slots are stored.
     fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
         let mut cells = self.window.chunks_exact(segment_words(self.layout, self.ages));
         let (mut places, mut tags) = self.lists();
@@ -283,14 +292,15 @@ impl Slots {
         })
     }
 
-    /// The cells of a segment; `None` if the segment is not held as cells.
+    /// The bits or slice tags of all slots of a segment; `None` if the segment is stored in another form.
     fn cells_mut(&mut self, segment: usize) -> Option<&mut [u64]> {
         let words = segment_words(self.layout, self.ages);
         let start = segment.checked_sub(self.first.into())? * words;
         self.window.get_mut(start..start + words)
     }
 
-    /// A copy of the slots in which the segments in `window` are held as cells, and all later segments as lists.
+    /// A copy of the bitmap in which the segments in `window` have a bit or a slice tag for each slot. All later
+    /// segments are lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -300,10 +310,11 @@ impl Slots {
         Ok(copy)
     }
 
-    /// Counts the marked slots anew, and returns a copy of the slots that is held as these counts require.
+    /// Recounts the marked slots, and returns a copy in which each segment of the bitmap has the form that its number
+    /// of marked slots requires.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and the errors of `check`, which gets the bytes of the result.
+    /// [`Error::OutOfMemory`], and the errors of `check`, which is called with the bytes of the copy.
     pub(in crate::counting) fn formed(mut self, check: impl FnOnce(u64) -> Result<(), Error>) -> Result<Self, Error> {
         self.counts = self.counts_within(u8::MAX);
         self.estimate.clear();
@@ -311,15 +322,15 @@ impl Slots {
         self.with_window(window_of(self.layout, &self.counts, self.ages))
     }
 
-    /// Whether the same slots are marked in both, with the same tags. Both must have the same layout.
+    /// Whether both bitmaps have the same marked slots, with the same slice tags. Both must have the same layout.
     pub(in crate::counting) fn has_slots_of(&self, other: &Self) -> bool {
         self.counts == other.counts && self.window == other.window && self.lists() == other.lists()
     }
 
-    /// Marks a slot, if it is free or its own tag is older.
+    /// Marks a slot of the bitmap, if it is free or its present slice tag is older.
     ///
     /// # Errors
-    /// The errors of the limit, and [`Error::OutOfMemory`]; on error the slots are unchanged.
+    /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the slots are unchanged.
     #[inline(always)]
     pub(in crate::counting) fn mark<T: Tag>(
         &mut self,
@@ -331,7 +342,7 @@ impl Slots {
             return self.mark_later(slot, adding);
         }
         let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
-        // Constant ages make the code for bits shorter.
+        // Without a window, the ages are a constant, which makes the code for bits shorter.
         let ages = if T::BYTES == 0 { Ages::PLAIN } else { adding.ages };
         let mark = cells::mark(&mut self.window, slot as usize, adding.tag.of_slot(), ages);
         if mark == Mark::New {
@@ -340,11 +351,11 @@ impl Slots {
         Ok(mark)
     }
 
-    /// Marks `slots`, at most a chunk, one after the other like [`Self::mark`]. Passes the result for each slot to
-    /// `marked`.
+    /// Marks `slots`, at most 64, one after the other like [`Self::mark`]. Calls `marked` with the result for each slot
+    /// of the bitmap.
     ///
     /// # Errors
-    /// The errors of [`Self::mark`]; on error the slots before the rejected one are marked.
+    /// The errors of [`Self::mark`]. On error the slots before the rejected one are marked.
     #[inline(always)]
     pub(in crate::counting) fn mark_all<T: Tag>(
         &mut self,
@@ -358,7 +369,7 @@ impl Slots {
         if T::BYTES > 0 {
             return slots.iter().try_for_each(|&slot| self.mark(slot, adding).map(&mut marked));
         }
-        // In a large counter, most members mark slots that are marked already.
+        // In a large counter, most members belong to slots of the bitmap that are marked already.
         for at in hash::marked(cells::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
             marked(self.mark(slots[at], adding)?);
@@ -368,13 +379,13 @@ impl Slots {
         Ok(())
     }
 
-    /// The first slot that is held as a cell.
+    /// The first slot after the segments at the front of the bitmap that are full, and so take no memory.
     #[inline(always)]
     fn start(&self) -> u32 {
         u32::from(self.first) << self.layout.segment_bits()
     }
 
-    /// Counts a newly marked slot.
+    /// Counts a newly marked slot of the bitmap.
     #[inline(always)]
     fn count_new(&mut self, segment: usize) {
         self.counts.add(segment, 1);
@@ -384,8 +395,8 @@ impl Slots {
         }
     }
 
-    /// Frees memory that the counts no longer require, as that of full segments at the front. If memory for the smaller
-    /// copy is lacking, the larger one is kept.
+    /// Frees memory that is no longer needed, for example that of segments of the bitmap that have become full. If
+    /// memory for the smaller copy is lacking, the larger one is kept.
     #[cold]
     fn form_anew(&mut self) {
         if let Ok(smaller) = self.with_window(window_of(self.layout, &self.counts, self.ages)) {
@@ -393,7 +404,7 @@ impl Slots {
         }
     }
 
-    /// Marks a slot of a segment that is held as a list.
+    /// Marks a slot in a segment of the bitmap that is stored as a list.
     #[inline(never)]
     fn mark_later<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         let (limit, tag) = (adding.limit, adding.tag.of_slot());
@@ -433,9 +444,9 @@ impl Slots {
         Ok(Mark::New)
     }
 
-    /// Marks the slots of `from` that were marked at most `most_age` of its slices ago, folded to the layout of these
-    /// slots. These slots must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than ours.
-    /// The slice of `from` with the age `most_age` must be live here.
+    /// Marks the slots of the bitmap that `from` marked at most `most_age` slices ago, converted to the layout of
+    /// `self`, which must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than that of
+    /// `self`. In `self`, no slice that `from` marked in this time may have expired.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -461,15 +472,15 @@ impl Slots {
         }
     }
 
-    /// Marks a slot as last marked `age` slices ago. These slots must be [wide](Self::wide), and that slice must be
-    /// live; without a window of time, any age is allowed.
+    /// Marks a slot of the bitmap as last marked `age` slices ago. `self` must be [wide](Self::wide), and that slice
+    /// must not have expired. Without a window, any age is allowed.
     pub(in crate::counting) fn mark_wide(&mut self, slot: u32, age: u8) {
         let tag = self.ages.tag(age.min(self.ages.most_age));
         cells::mark(&mut self.window, slot as usize, tag, self.ages);
     }
 
-    /// Frees the slots that were marked more than `most_age` slices ago, and the memory that is no longer needed. From
-    /// then on, tags have the ages that `later` gives them.
+    /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago, and the memory that is no
+    /// longer needed. Afterwards, `later` converts tags to ages.
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
@@ -485,7 +496,7 @@ impl Slots {
         self.form_anew();
     }
 
-    /// The number of slots in each segment that were marked at most `most_age` slices ago.
+    /// For each segment of the bitmap, the number of slots that were last marked at most `most_age` slices ago.
     pub(in crate::counting) fn counts_within(&self, most_age: u8) -> SegmentCounts {
         let (mut counts, ages) = (SegmentCounts::default(), self.ages);
         for (segment, place) in self.places() {
@@ -500,15 +511,15 @@ impl Slots {
         counts
     }
 
-    /// Calls `visit` with the segment and the tag of each marked slot.
+    /// Calls `visit` with the segment of the bitmap and the slice tag of each marked slot.
     pub(in crate::counting) fn for_each(&self, visit: &mut dyn FnMut(usize, u8)) {
         for (segment, place) in self.places() {
             place.for_each(self.layout, self.ages, &mut |_, tag| visit(segment, tag));
         }
     }
 
-    /// Calls `visit` with each segment that has a marked slot, without the full segments that are not held: its number,
-    /// the bits of its marked slots, and their tags.
+    /// Calls `visit` for each segment that has a marked slot, but not for full segments that take no memory. The
+    /// arguments are the number of the segment, the bits of its marked slots, and their slice tags.
     pub(in crate::counting) fn for_each_segment(&self, mut visit: impl FnMut(usize, &[u64], &[u8])) {
         let (mut words, mut tags) = ([0; (1 << MAX_SEGMENT_BITS) / bits::WORD_BITS], Vec::new());
         let words = &mut words[..self.layout.slots() as usize / bits::WORD_BITS];
@@ -533,24 +544,24 @@ impl Slots {
         }
     }
 
-    /// Calls `visit` with the layout of each heap allocation, except the struct itself.
+    /// Calls `visit` with the size and alignment of each heap allocation, except the struct itself.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
         let buffers = [Memory::for_value::<[u64]>(&self.window), Memory::for_value::<[u16]>(&self.later)];
         buffers.into_iter().filter(|memory| memory.size() > 0).for_each(visit);
     }
 
-    /// Bytes of all heap allocations, except the struct itself.
+    /// The total size of all heap allocations, except the struct itself.
     #[inline]
     pub(in crate::counting) fn num_bytes(&self) -> u64 {
         (size_of_val(&*self.window) + size_of_val(&*self.later)) as u64
     }
 
-    /// Passes the buffer of cells to `mover`, and keeps the buffer that `mover` returns.
+    /// Passes the buffer of bits or slice tags to `mover`, and keeps the buffer that `mover` returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         self.window = mover.relocate(std::mem::take(&mut self.window));
     }
 
-    /// Returns a copy.
+    /// Copies the bitmap.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -561,17 +572,17 @@ impl Slots {
     }
 }
 
-/// The index of the first place that is at least `place`.
+/// The index of the first element of `places` that is at least `place`.
 fn find(places: &[u16], place: u16) -> usize {
     let (mut from, mut end) = (0, places.len());
     while end - from > FEW {
         let middle = (from + end) / 2;
-        // No branch, since a processor could not predict it.
+        // This step has no branch, since a processor could not predict it.
         let is_below = places[middle] < place;
         from = if is_below { middle + 1 } else { from };
         end = if is_below { end } else { middle };
     }
-    // The remaining places are compared several at a time.
+    // The elements that remain are compared several at a time.
     from + usize::from(places[from..end].iter().map(|&other| u16::from(other < place)).sum::<u16>())
 }
 

@@ -1,7 +1,7 @@
 //! The data that a counter keeps with each member: nothing, or the slice in which it was last seen.
 //!
-//! In a counter without a window, tags take no bytes. The container of members is generic over [`Tag`], so code that
-//! does not depend on time is written once.
+//! These data are called a tag. In a counter without a window, a tag takes no bytes. The container of members is
+//! generic over [`Tag`], so code that does not depend on time is written once.
 
 use std::fmt::Debug;
 use std::slice;
@@ -10,24 +10,25 @@ use crate::counting::held::ring::Ages;
 use crate::error::Error;
 use crate::window::Mark;
 
-/// The tag of a member: `()` without a window, else one byte that names a slice.
+/// The tag of a member: `()` without a window, otherwise one byte that stands for the slice of the member's last
+/// addition.
 pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
-    /// Bytes that the tag takes in a record.
+    /// The bytes that the slice tag takes in front of an encoded member.
     const BYTES: usize;
 
-    /// The bytes of the tag, as they are stored.
+    /// The bytes of the slice tag, as they are stored.
     fn as_bytes(&self) -> &[u8];
 
-    /// Splits a record into its tag and the rest; `None` if the record is too short.
+    /// Splits the bytes of a member into the slice tag and the rest; `None` if there are too few bytes.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// The tag of a slot that this member marks; 1 without a window.
+    /// The slice tag for the bitmap if the counter estimates; 1 without a window.
     #[inline(always)]
     fn of_slot(self) -> u8 {
         self.as_bytes().first().copied().unwrap_or(Ages::PLAIN.newest)
     }
 
-    /// The number of slices from the tag's slice to the newest one; 0 without a window.
+    /// The number of slices from the slice of the tag to the newest slice; 0 without a window.
     #[inline(always)]
     fn age(self, ages: Ages) -> u8 {
         ages.age(self.of_slot())
@@ -40,7 +41,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
         Self::split(&[tag]).map(|(tag, _)| tag)
     }
 
-    /// Replaces the tag at the front of `record` by this tag, if this tag is younger.
+    /// Replaces the tag at the front of `record` by this tag, if this tag stands for a later slice.
     #[inline(always)]
     fn renew_in(self, record: &mut [u8], ages: Ages) -> Mark {
         match record.first_mut() {
@@ -49,7 +50,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
         }
     }
 
-    /// Checks that the tag is the tag of a live slice.
+    /// Checks that the slice of the tag has not expired.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

@@ -1,15 +1,14 @@
 //! Intersections of counters.
 //!
-//! For two counters, the result is the number with the maximum likelihood, given which slots are marked in one, in the
-//! other and in both ([`pair`](super::pair)). For more counters there are too many such patterns, so inclusion and
-//! exclusion is used: the number of common members is the sum, with alternating signs, of the sizes of all unions of
-//! the counters ([`unions`]). Each union is estimated from its bits. With bitmaps of a single segment, the result would
-//! have the maximum likelihood too. With several segments it has not, since each union weights the segments
-//! differently.
+//! For two counters, the result is the most likely number, given which bits are set in each bitmap and in both
+//! ([`pair`](super::pair)). For more counters there are too many combinations, so inclusion and exclusion is used: the
+//! number of common members is the sum, with alternating signs, of the sizes of all unions of the counters
+//! ([`unions`]). Each union is estimated from its bits. If bitmaps had a single segment, the result would have the
+//! maximum likelihood too. With several segments it does not, since each union weights the segments differently.
 //!
-//! With either method, the standard error is computed as if the estimated numbers were the true ones. But an estimate
-//! may be 0 although members exist. So the variance of members that may exist [unseen](unseen_variance) is added for
-//! each set.
+//! With either method, the standard error is computed as if the estimated numbers were the true numbers. But an
+//! estimate may be 0 although members exist. So the variance of members that may exist [unseen](unseen_variance) is
+//! added for each set.
 
 use crate::bits;
 use crate::counting::counter::Counter;
@@ -30,15 +29,15 @@ use crate::window::Time;
 
 mod unions;
 
-/// The number of words of each set that are united at a time: 2 KiB of each set, and 2 KiB for the union.
+/// The number of words of each bitmap that are united at a time: 2 KiB of each bitmap, and 2 KiB for the union.
 const BLOCK_WORDS: usize = 256;
 
 /// The number of distinct members that all views share, with its standard error. The standard error is 0 if a view is
 /// empty or all views are exact.
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views, or
-/// more than 7 if any view is exact; [`Error::OutOfMemory`].
+/// [`Error::Incompatible`] if seeds differ. [`Error::OutOfRange`] for more than 8 estimating views, or more than 7 if
+/// any view is exact. [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     check_seeds(views.iter().map(View::whole))?;
     let (Some(first), false) = (views.first(), views.iter().any(|view| view.count() == 0)) else {
@@ -46,11 +45,11 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     };
     let mut sets = try_with_capacity(views.len() + 1)?;
     sets.extend(views.iter().copied().filter(|view| !view.is_exact()));
-    // Of the exact counters, only their common members matter. A new counter takes these members.
+    // Only the members that all exact counters share matter. They are added to a new counter.
     let common;
     match exact_views(views)?[..] {
         [] => {}
-        // A single exact counter is used itself, so that its members need not be hashed again.
+        // A single exact counter needs no new counter, so its members are not hashed again.
         [only] if !sets.is_empty() => sets.push(only),
         ref several => {
             let members = inter(several)?;
@@ -75,7 +74,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     Error::check_range(estimates <= most, Parameter::Counters, expected, estimates)?;
     let sizes = try_collect(sets.len(), sets.iter().map(View::estimated))?;
     let mut order = try_collect(sets.len(), 0..sets.len())?;
-    // Sorts the smallest first.
+    // The smallest counter comes first.
     order.sort_by(|&one, &other| sizes[one].estimate.total_cmp(&sizes[other].estimate));
     let sets = try_collect(sets.len(), order.iter().map(|&at| sets[at]))?;
     let unions = if let [one, other] = sets[..] {
@@ -89,9 +88,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         Some(found) => found,
         None => of_unions(&unions)?,
     };
-    // The count of the smallest counter is better than an estimate from its bits, because it uses its lower bound or
-    // its members. So the common part of the bits is applied to this count. Then the intersection of a counter with
-    // itself has the count of the counter.
+    // The count of the smallest counter is more precise than an estimate from its bits, because it uses its lower bound
+    // or its members. So the intersection is computed as a fraction of this count. Then a counter intersected with
+    // itself has its own count.
     let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
@@ -101,7 +100,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
-/// An exact counter with these members and the seed and layout of `like`.
+/// An exact counter with these members, and with the seed and the layout of `like`.
 fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::new(Params { exact_limit, exact_bytes, ..*like.params() })?;
@@ -111,13 +110,13 @@ fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> 
     Ok(counter)
 }
 
-/// Counts the marked slots of the union of each subset of `sets`. With two sets, the results are in this order: no set,
-/// the first set, the second set, both sets. In general, bit `i` of an index says whether the union has set `i`.
+/// Counts the set bits in the union of each subset of `sets`. With two sets, the results are in this order: no set, the
+/// first set, the second set, both sets. In general, bit `i` of an index says whether the union includes set `i`.
 fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> {
     let sets = try_collect_ok(sets.len(), sets.iter().map(|&set| union_of(layout, &[set])))?;
     let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
     let (mut block, words) = ([0u64; BLOCK_WORDS], layout.slots() as usize / bits::WORD_BITS);
-    // The sets are read block by block. A block is added to every union while it is in the first-level cache.
+    // The bitmaps are read block by block. A block is added to every union while it is in the first-level cache.
     for start in (0..words * layout.num_segments()).step_by(BLOCK_WORDS.min(words)) {
         let union = &mut block[..BLOCK_WORDS.min(words)];
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {

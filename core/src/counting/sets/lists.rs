@@ -1,4 +1,4 @@
-//! Unions, differences and intersections as lists of members, while all counters are exact.
+//! Unions, differences and intersections as lists of members. All counters must be exact.
 
 use hashbrown::HashTable;
 
@@ -15,7 +15,7 @@ type Distinct<'a> = HashTable<(u64, Member<'a>)>;
 /// The distinct members of all views together, in no particular order.
 ///
 /// # Errors
-/// [`Error::NotExact`] when a view is an estimate, [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
+/// [`Error::NotExact`] if a view is an estimate, [`Error::Incompatible`] if seeds differ, [`Error::OutOfMemory`].
 pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     check_views(views)?;
     let mut all = Distinct::new();
@@ -24,7 +24,7 @@ pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     listed(&all)
 }
 
-/// The members of the first view that are in none of the others, in the order in which they were added.
+/// The members of the first view that are in none of the other views, in the order in which they were added.
 ///
 /// # Errors
 /// The errors of [`union`].
@@ -34,7 +34,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     let mut left = Distinct::new();
     add(&mut left, first)?;
     for other in others {
-        // The members of the smaller side are looked up in the larger one.
+        // Of the remaining members and the other view, the members of the smaller are looked up in the larger.
         if left.len() as u64 <= other.count() {
             left.retain(|&mut (hash, member)| !has(other, member, hash));
             continue;
@@ -51,7 +51,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     Ok(left)
 }
 
-/// The members that all views share, in the order in which they were added to the smallest one.
+/// The members that all views share, in the order in which they were added to the smallest view.
 ///
 /// # Errors
 /// The errors of [`union`].
@@ -149,8 +149,8 @@ mod tests {
         let own = of(0..1000);
         let few: Vec<_> = (0..300).map(|n| of(5 * n + 500..5 * n + 505)).collect();
         let many: Vec<_> = (0..30).map(|n| of(10 * n + 500..10 * n + 2000)).collect();
-        // Each member of the first counter is hashed. For each other counter, as many members are looked at as the
-        // counter has, or as are left, whichever is less.
+        // Each member of the first counter is hashed. For each other counter, the number of further look-ups is its
+        // number of members or the number of remaining members, whichever is less.
         for (others, most) in [(few, 1000 + 300 * 5), (many, 1000 + 30 * 1000)] {
             let others: Vec<_> = others.iter().collect();
             LOOKED_AT.set(0);
@@ -162,8 +162,8 @@ mod tests {
             assert_eq!(counted.count(), 500);
             assert!(by_list <= by_count && by_list <= most, "{by_list} against {by_count} and {most}");
         }
-        // The members of the smallest view are hashed once. Each is looked up in the other views until one view lacks
-        // it.
+        // The members of the smallest view are hashed once. Each member is looked up in the other views, until one of
+        // them lacks it.
         let others = [of(500..2000), of(0..2000), of(600..3000)];
         LOOKED_AT.set(0);
         let within = own.members_within(&others.each_ref()).unwrap();

@@ -1,4 +1,4 @@
-//! Merges of counters. With windows, a member keeps the latest slice in which any of the counters saw it.
+//! Merges of counters. With windows, a member keeps the latest slice in which it was added to any of the counters.
 
 use std::iter::once;
 
@@ -13,32 +13,32 @@ use crate::window::{ClockSource, Window};
 impl Counter {
     /// Makes the counter the union of itself and `others`; returns whether the merge changed anything.
     ///
-    /// The counter keeps its parameters, unless a counter with marked slots has a coarser layout. Then it takes the
-    /// error rate of the counter with the coarsest layout. It stays exact if it is exact, no other counter has slots,
+    /// The counter keeps its parameters, unless another counter that estimates has a smaller bitmap. Then it takes the
+    /// error rate of the counter with the smallest bitmap. It stays exact if it is exact, no other counter estimates,
     /// and the union is within its limits.
     ///
-    /// With windows, the newest slice becomes the latest that any of the counters has reached. Everything that has
-    /// expired by then is dropped.
+    /// With windows, the newest slice becomes the latest that any of the counters has reached. All members that have
+    /// expired in this slice are removed.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] when seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]; on
-    /// error the counter is unchanged.
+    /// [`Error::Incompatible`] if seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]. On error
+    /// the counter is unchanged.
     pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let mut all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
         let newest = newest(&all);
         let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
-        // Counters without live members are ignored, and so are their layouts.
+        // Counters whose members have all expired are ignored, and so are the sizes of their bitmaps.
         let is_live = |counter: &&Counter| counter.is_live_at(newest, self.ages().most_age);
         all.retain(is_live);
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
         let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
-        // A limit measures the free memory when it is first asked. So it is asked here, before a copy takes some of the
+        // A limit measures the free memory when it is first asked. It is asked here, because a copy takes some of the
         // memory.
         limit.check(0, 0)?;
-        // The merge changes a copy, since it may fail half-way.
+        // The merge changes a copy of the counter, since it may fail half-way.
         let mut copy;
         if is_folded {
             copy = self.empty(coarsest.params_for(self))?;
@@ -54,7 +54,7 @@ impl Counter {
     }
 
     /// The union of `first` and `others`, with the parameters of `first`. Its error rate is the largest of the counters
-    /// with live slots, or that of `first` if there is none.
+    /// that estimate and are not empty. If there is no such counter, it is that of `first`.
     ///
     /// # Errors
     /// The errors of a merge.
@@ -68,7 +68,7 @@ impl Counter {
             union.merge(&all, limit)?;
             return Ok(union);
         }
-        // Copying `first` is much faster than marking its slots one by one.
+        // Copying `first` is much faster than adding its bits one by one.
         limit.check(0, first.num_bytes())?;
         let mut union = first.try_clone()?;
         union.merge(others, limit)?;
@@ -81,18 +81,18 @@ impl Counter {
         self.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
     }
 
-    /// The parameters of `own`, with the error rate of this counter.
+    /// The parameters of `own`, but with the error rate of `self`.
     fn params_for(&self, own: &Counter) -> Params {
         Params { error_rate: self.params().error_rate, ..*own.params() }
     }
 }
 
-/// The newest slice that any of the counters has reached.
+/// The latest slice that is the newest slice of any of the counters.
 fn newest(counters: &[&Counter]) -> u64 {
     counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
 }
 
-/// The counter with the coarsest layout: `own`, or one of `counters` that has slots.
+/// The counter whose bitmap is the smallest: `own`, or one of `counters` that estimates.
 fn coarsest<'a>(own: &'a Counter, counters: &[&'a Counter]) -> &'a Counter {
     let with_slots = counters.iter().copied().filter(|counter| counter.has_slots());
     once(own).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(own)
@@ -103,8 +103,8 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }
 
-/// Checks that either all counters have windows with slices of one length and with one clock source, or none has a
-/// window. Otherwise the same slice number would mean different times.
+/// Checks that either all counters have windows with the same slice length and clock source, or none has a window.
+/// Otherwise the same slice number would mean different times.
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
     let windows = counters.iter().map(|counter| counter.window());
     check_same(Parameter::Window, windows.clone().map(|window| window.map(Window::slice_seconds)), |length| {

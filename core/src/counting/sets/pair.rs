@@ -1,18 +1,18 @@
-//! Estimates for two sets by maximum likelihood: how many members are in the first set alone, in the second alone, and
-//! in both.
+//! Estimates for two sets by maximum likelihood: how many members are only in the first set, only in the second, and in
+//! both.
 //!
-//! A slot has one of four patterns: free, marked in the first set alone, in the second alone, or in both. If the number
-//! of members is taken as Poisson, the likelihood of all slots is the product of the chances of their patterns. The
-//! likelihood is maximised by Fisher's scoring: Newton's steps with the expected information instead of the observed
-//! one. If a step would make a number negative, the number moves only part of the way to 0, and the step for the other
-//! numbers is computed again.
+//! A slot is a bit of the bitmap, and is marked if the bit is set. It has one of four patterns: free, marked only in
+//! the first set, only in the second, or in both. If the number of members is Poisson, the likelihood of all slots is
+//! the product of the probabilities of their patterns. The likelihood is maximised by Fisher's scoring: Newton's steps
+//! with the expected information instead of the observed one. If a step would make a number negative, the number moves
+//! only part of the way to 0. The step for the other numbers is computed again.
 
 use crate::counting::estimate::Segments;
 
-/// The most steps of the search; 5 to 10 are usual, and 20 if a number is 0.
+/// The largest number of steps of the search. 5 to 10 steps are usual, and 20 if one of the numbers is 0.
 const MAX_STEPS: usize = 100;
 
-/// The number of members that is used instead of 0. With 0, the chance of a pattern would be 0.
+/// This number of members replaces 0. With 0, the probability of a pattern would be 0.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
@@ -21,26 +21,27 @@ thread_local! {
     pub(super) static EVALUATIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// Numbers of members: of the first set alone, of the second set alone, and of both.
+/// Numbers of members: only in the first set, only in the second set, and in both.
 pub(super) type PairCounts = [f64; 3];
 
-/// The slots of two bitmaps that get the same part of the hash space, counted by pattern: marked in neither bitmap, in
-/// one, or in both.
+/// Counts the slots of two bitmaps that get the same fraction of all hashes: those that are marked in neither bitmap,
+/// in only one, or in both.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
-    /// The number of slots that get this part of the hash space.
+    /// The number of slots of the bitmap that get this fraction of all hashes.
     number: f64,
-    /// The numbers of slots that are free, marked in the first set alone, in the second alone, and in both.
+    /// The numbers of slots of the bitmap that are free, marked only in the first set, only in the second, and in both.
     seen: [f64; 4],
 }
 
-/// The slots of two bitmaps, grouped by their part of the hash space and counted by pattern.
+/// The slots of two bitmaps, grouped by their fraction of all hashes and counted by the bitmaps in which they are
+/// marked.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }
 
-/// The likelihood of some numbers of members, with its derivatives.
+/// The likelihood of given numbers of members, with its derivatives.
 struct Likelihood {
     log: f64,
     score: PairCounts,
@@ -58,8 +59,8 @@ impl Pair {
         Pair { slots: slots.collect() }
     }
 
-    /// The most likely numbers of members, searched from `start`, and the variance of each. `None` if the search fails
-    /// because hardly any slot is free.
+    /// The most likely numbers of members, and the variance of each. The search begins at `start`. The result is `None`
+    /// if the search fails because hardly any slot of the bitmap is free.
     pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, PairCounts)> {
         let mut members = start.map(|n| n.max(NONE));
         let mut here = self.likelihood(members);
@@ -84,7 +85,7 @@ impl Pair {
     fn climb(&self, members: PairCounts, step: PairCounts, log: f64) -> Option<(PairCounts, Likelihood)> {
         let mut part = 1.0;
         for _ in 0..40 {
-            // Numbers stay positive: a step that would go below 0 goes nine tenths of the way to 0 instead.
+            // Numbers stay positive: a number that would fall below 0 goes nine tenths of the way to 0 instead.
             let next = std::array::from_fn(|i| (members[i] + part * step[i]).max(members[i] / 10.0).max(NONE));
             let there = self.likelihood(next);
             if there.log >= log - 1e-12 * log.abs() {
@@ -111,7 +112,7 @@ impl Pair {
                 (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
             ];
             for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
-                // If a chance is too small for a double, no real sets lead to the pattern.
+                // If this probability is too small for a double, no real sets lead to the pattern.
                 let chance = chance.max(f64::MIN_POSITIVE);
                 if seen > 0.0 {
                     all.log += seen * libm::log(chance);
@@ -131,7 +132,7 @@ impl Pair {
 
 impl Likelihood {
     /// The step from `members` to more likely numbers; `None` if there is none. A number that would fall below 0 moves
-    /// nine tenths of the way to 0 instead. The step for the other numbers is then computed again.
+    /// nine tenths of the way to 0 instead. Then the step for the other numbers is computed again.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {
@@ -148,7 +149,7 @@ impl Likelihood {
         }
     }
 
-    /// Newton's step, with the components in `given` fixed.
+    /// Newton's step, with the components that `given` has held fixed.
     fn step_with(&self, given: [Option<f64>; 3]) -> Option<PairCounts> {
         let mut information = self.information;
         let mut score = self.score;
@@ -165,9 +166,9 @@ impl Likelihood {
     }
 }
 
-/// The chance that a slot stays free, and the chance that it is marked, if it gets `mean` members on average.
+/// The probabilities that a slot of the bitmap stays free, and that it is marked, if it gets `mean` members on average.
 fn chances(mean: f64) -> (f64, f64) {
-    // The smaller chance is computed, so that neither loses digits.
+    // The smaller probability is computed first, so that neither loses digits.
     if mean < 0.5 {
         let taken = -libm::expm1(-mean);
         return (1.0 - taken, taken);

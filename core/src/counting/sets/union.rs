@@ -1,7 +1,7 @@
 //! Unions and differences of counters.
 //!
-//! The answer is exact if every view that has members is exact. Otherwise all views are folded to the coarsest layout
-//! of the views with slots. In this layout, the bitmap of the union is the OR of the bitmaps.
+//! The answer is exact if every view that has members is exact. Otherwise the bitmaps of all views are converted to the
+//! size of the smallest bitmap of a view that estimates. The bitmap of the union is then the OR of the bitmaps.
 
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -29,7 +29,7 @@ use crate::size_limit::try_collect;
 /// ```
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
+/// [`Error::Incompatible`] if seeds differ, [`Error::OutOfMemory`].
 pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     if let [only] = views {
         return Ok(only.estimated());
@@ -46,9 +46,9 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// The number of members of the first view that are in none of the other views, with its standard error. The number is
 /// 0 without views, and at most the count of the first view.
 ///
-/// It is the most likely number, given the patterns of all slots in the first view and in the union of the others
-/// (`pair.rs`). The standard error allows for members that were not seen. If few slots are free in the other views,
-/// seeing no member does not prove that the difference is empty.
+/// It is the most likely number, given which bits are set in the first view and in the union of the other views
+/// (`pair.rs`). The standard error allows for members that were not seen. If nearly all bits are set in the other
+/// views, seeing no member does not prove that the difference is empty.
 ///
 /// If the other views are empty, the answer is the count of the first view.
 ///
@@ -59,7 +59,7 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let Some((first, others)) = views.split_first().filter(|(first, _)| first.count() > 0) else {
         return Ok(Estimated::exact(0));
     };
-    // The count of the first view takes its lower bound into account; an estimate from its bits would not.
+    // The count of the first view takes its lower bound into account. An estimate from its bits would not.
     let counted = first.estimated();
     if others.iter().all(|other| other.count() == 0) {
         return Ok(counted);
@@ -72,11 +72,11 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let likely = Pair::new(&own, &other, &both).most_likely([all - two, all - one, one + two - all]);
     let (left, variance) = match likely {
         Some((members, variances)) => (members[0], variances[0]),
-        // Hardly any slot is free.
+        // The most likely number cannot be found, because nearly all bits are set.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
-    // The count of the first view is better than an estimate from its bits, because it uses its lower bound or its
-    // members. So the difference is scaled to this count.
+    // The count of the first view is more precise than an estimate from its bits, because it uses its lower bound or
+    // its members. So the difference is computed as a fraction of this count.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);
@@ -84,10 +84,10 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
-/// If the estimate from a pair is below this number of members, it counts as 0.
+/// An estimated difference or intersection below this number of members counts as 0.
 pub(super) const LEAST: f64 = 1e-6;
 
-/// The slots of three unions: of the views in `some`, of those in `others`, and of all of them.
+/// The numbers of set bits in three unions: of the views in `some`, of the views in `others`, and of all of them.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -98,23 +98,23 @@ pub(super) fn pair_of(layout: Layout, some: &[View<'_>], others: &[View<'_>]) ->
     Ok([one, other, segments_of(&all)])
 }
 
-/// The segments of a union.
+/// The numbers of set bits in each segment of a union's bitmap.
 fn segments_of(union: &Slots) -> Segments {
     Segments::new(union.layout(), &union.counts_within(0))
 }
 
-/// The views of exact counters, without the views of estimating ones.
+/// The views of exact counters. Views of estimating counters are left out.
 pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error> {
     try_collect(views.len(), views.iter().copied().filter(View::is_exact))
 }
 
-/// The coarsest layout of the views with slots; `None` if there are none.
+/// The smallest layout of the bitmaps of views that estimate; `None` if no view estimates.
 pub(super) fn layout_of_slots(views: &[View<'_>]) -> Option<Layout> {
     views.iter().filter(|view| view.has_slots()).map(|view| view.whole().layout()).min()
 }
 
 impl Counter {
-    /// Whether the counter has slots, so that its layout matters.
+    /// Whether the counter estimates and has members, so that the layout of its bitmap matters.
     pub(super) fn has_slots(&self) -> bool {
         !self.is_exact() && self.set_bits() > 0
     }

@@ -1,9 +1,9 @@
-//! The arena: members one after the other, each as its tag and its [record](super::record). It is the same in memory
-//! and in the stored form.
+//! The arena: all members of an exact counter one after the other, each as its tag (with a window) and its encoded
+//! text, the [record](super::record). The arena has the same bytes in memory and in the stored form.
 //!
-//! If the first member that was added ends in a decimal number, as `user:17` does, the text before the number is the
-//! prefix of the arena. A member that consists of the prefix and a number is kept as this number. The prefix is at the
-//! front of the arena: the tag 0, the byte `0xd2`, the length of the prefix, and its bytes. It stays until no member is
+//! If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix of the
+//! arena. A member that consists of this prefix and a number is kept as the number. The prefix is at the front of the
+//! arena: the tag 0, the byte `0xd2`, the length of the prefix, and its bytes. The prefix stays until no member is
 //! left.
 
 use std::marker::PhantomData;
@@ -12,10 +12,12 @@ use super::record::Member;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::MOST_PREFIX;
 
-/// The byte before the length of a prefix. No record begins with it.
+/// The byte that marks a prefix: the text that members begin with, which is stored only once. No encoded member begins
+/// with this byte.
 pub(super) const PREFIX: u8 = 0xd2;
 
-/// Splits an arena into its prefix and its members. The prefix is empty if the arena has none.
+/// Splits an arena (the encoded members) into the text that members begin with, and the members. The text is empty if
+/// the arena has none.
 #[inline]
 pub(super) fn split_prefix<T: Tag>(arena: &[u8]) -> (&[u8], &[u8]) {
     if let Some((tag, &[PREFIX, len, ref rest @ ..])) = T::split(arena)
@@ -29,20 +31,21 @@ pub(super) fn split_prefix<T: Tag>(arena: &[u8]) -> (&[u8], &[u8]) {
     (&[], arena)
 }
 
-/// Bytes that a prefix takes in an arena.
+/// The number of bytes that `prefix`, the text that members begin with, takes in an arena (the encoded members).
 #[inline]
 pub(super) fn prefix_bytes<T: Tag>(prefix: &[u8]) -> usize {
     if prefix.is_empty() { 0 } else { T::BYTES + 2 + prefix.len() }
 }
 
-/// Whether the member at byte `offset` of an arena is `item`.
+/// Whether `item` is the member at byte `offset` of an arena (the encoded members).
 #[inline(always)]
 pub(super) fn is_at<T: Tag>(arena: &[u8], offset: usize, item: &[u8]) -> bool {
     let bytes = arena.get(offset + T::BYTES..);
     bytes.is_some_and(|bytes| Member::begins(bytes, item, || split_prefix::<T>(arena).0))
 }
 
-/// Iterator over the tags and members of an arena. It stops at the end, or at bytes that are no valid member.
+/// An iterator over the slice tags and members of an arena (the encoded members). It stops at the end, or at bytes that
+/// are no valid member.
 #[derive(Debug, Clone)]
 pub(in crate::counting) struct Records<'a, T> {
     rest: &'a [u8],
@@ -51,20 +54,20 @@ pub(in crate::counting) struct Records<'a, T> {
 }
 
 impl<'a, T: Tag> Records<'a, T> {
-    /// An iterator over the members of an arena, with their tags.
+    /// An iterator over the members of an arena (the encoded members), with their slice tags.
     #[inline]
     pub(in crate::counting) fn new(arena: &'a [u8]) -> Self {
         let (prefix, rest) = split_prefix::<T>(arena);
         Records { rest, prefix, tags: PhantomData }
     }
 
-    /// An iterator from the member at byte `offset` on. It yields nothing if `offset` is beyond the arena.
+    /// An iterator over the members from byte `offset` on. It yields nothing if `offset` is beyond the arena.
     #[inline]
     pub(in crate::counting) fn from(arena: &'a [u8], offset: usize) -> Self {
         Records { rest: arena.get(offset..).unwrap_or_default(), ..Self::new(arena) }
     }
 
-    /// The bytes not read yet.
+    /// The bytes that have not been read yet.
     pub(in crate::counting) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -94,7 +97,7 @@ mod tests {
             let mut arena = [&b"\x02ab"[..], &record(&item, &[])].concat();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next().unwrap().1 == item && members.next().is_none() && members.rest().is_empty());
-            // A member without its last byte is no record.
+            // Without its last byte, the member is not valid.
             arena.pop();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next().is_none() && members.rest() == &arena[3..]);
@@ -121,7 +124,7 @@ mod tests {
             assert_eq!((found, members.len()), (prefix, arena.len() - prefix_bytes::<()>(prefix)));
             let tagged = [&[0], arena].concat();
             assert_eq!(split_prefix::<u8>(&tagged).0, prefix);
-            // If the tag is not 0, the bytes are not a prefix.
+            // A prefix has the byte 0 in place of a slice tag. So other bytes are not a prefix.
             assert_eq!(split_prefix::<u8>(&[&[1], arena].concat()).0, b"");
         }
     }

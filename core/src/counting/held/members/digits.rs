@@ -1,27 +1,28 @@
 //! Converts hex digits, UUIDs and decimal numbers from texts to bytes and back.
 
-/// The lengths of hex texts that are kept in half as many bytes. The longest common ones are SHA-256 hashes.
+/// The lengths of hexadecimal texts that are kept in half as many bytes. The longest common ones are SHA-256 hashes.
 pub(super) const HEX_DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
-/// The most characters of a member that is kept as hex digits, as a UUID or as a number.
+/// The largest number of characters of a member that is kept as hexadecimal digits, as a UUID or as a number.
 pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
-/// The most bytes of the body of such a member.
+/// The largest number of bytes that [`MOST_CHARACTERS`] characters are kept in.
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
 /// The length of a UUID as text.
 pub(super) const UUID: usize = 36;
-/// The most digits of a decimal number.
+/// The largest number of digits of a decimal number that is kept as a number.
 const MOST_DECIMALS: usize = 19;
 /// Eight characters "0".
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The case of hex digits. The value is the distance in ASCII from the character after 9 to the first letter.
+/// Upper or lower case of hexadecimal digits. The value is the distance in ASCII from the character after `9` to the
+/// first letter.
 #[derive(Clone, Copy)]
 pub(super) enum Case {
     Lower = (b'a' - b'9' - 1) as isize,
     Upper = (b'A' - b'9' - 1) as isize,
 }
 
-/// The two hex digits of each byte.
-// Not inlined, because the loop then compiles to vector instructions.
+/// The two hexadecimal digits of each byte.
+// This function is not inlined, because its loop then compiles to vector instructions.
 #[inline(never)]
 pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]; N] {
     let mut digits = [[0; 2]; N];
@@ -33,8 +34,8 @@ pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]
     digits
 }
 
-/// The four bytes of eight hex digits, in upper or lower case; the first digits are the lowest byte. Other characters
-/// give unspecified bytes.
+/// The four bytes that eight hexadecimal digits, in upper or lower case, stand for. The first digits are in the lowest
+/// byte of `digits`. Other characters give unspecified results.
 #[inline(always)]
 pub(super) fn bytes_of(digits: u64) -> u64 {
     let nibbles = nibbles_of(digits);
@@ -43,14 +44,15 @@ pub(super) fn bytes_of(digits: u64) -> u64 {
     (halves | halves >> 16) & 0xffff_ffff
 }
 
-/// The values of eight hex digits, in upper or lower case, one in each byte.
+/// The values of eight hexadecimal digits, in upper or lower case, one in each byte.
 #[inline(always)]
 fn nibbles_of(digits: u64) -> u64 {
     let letters = digits >> 6 & 0x0101_0101_0101_0101;
     (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters
 }
 
-/// Whether eight characters are hex digits with letters of this case: whether their values give the same digits.
+/// Whether eight characters are hexadecimal digits with letters of this case. Their values, converted back to digits,
+/// must give the same characters.
 #[inline(always)]
 fn are_digits(characters: u64, case: Case) -> bool {
     let nibbles = nibbles_of(characters) & 0x0f0f_0f0f_0f0f_0f0f;
@@ -58,7 +60,7 @@ fn are_digits(characters: u64, case: Case) -> bool {
     characters == nibbles + ZEROS + letters * case as u64
 }
 
-/// The bytes of a UUID in the usual form with letters of this case; `None` for another text.
+/// The bytes that a UUID in the usual form, with letters of this case, stands for. `None` for another text.
 #[inline(always)]
 pub(super) fn bytes_of_uuid(item: &[u8; UUID], case: Case) -> Option<[u8; 16]> {
     let four = |at: usize| u64::from(u32::from_le_bytes(item[at..].first_chunk().copied().unwrap_or_default()));
@@ -69,39 +71,40 @@ pub(super) fn bytes_of_uuid(item: &[u8; UUID], case: Case) -> Option<[u8; 16]> {
     is_uuid.then_some(bytemuck::cast(halves.map(u64::to_le_bytes)))
 }
 
-/// Whether `item` is the UUID of these bytes in the usual form.
+/// Whether `item` is the usual text of the UUID with these bytes.
 #[inline(always)]
 pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
     let digits = digits_of(bytes, case);
     let digits = digits.as_flattened();
-    // No branches. No load reads bytes that several smaller stores wrote just before: it would wait for them.
+    // This comparison has no branches. None of its loads spans several smaller stores just before it, since it would
+    // have to wait for them.
     let same = |at: usize, from: usize| digits[at..at + 4] == item[from..from + 4];
     let hyphens = [item[8], item[13], item[18], item[23]] == [b'-'; 4];
     let ends = (digits[..8] == item[..8]) & (digits[20..28] == item[24..32]) & same(28, 32);
     hyphens & ends & same(8, 9) & same(12, 14) & same(16, 19)
 }
 
-/// At most eight bytes as a number, the lowest first.
+/// Reads at most eight bytes as a little-endian number.
 #[inline(always)]
 pub(super) fn value_of(bytes: &[u8]) -> u64 {
-    // Two loads that overlap take less time than a loop.
+    // Two overlapping loads take less time than a loop.
     if let (Some(&first), Some(&last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(four)));
         return first | last << (8 * (bytes.len() - 4));
     }
-    // The same for up to three bytes, without a loop.
+    // Up to three bytes are read without a loop: the first, the middle and the last.
     let Some(last) = bytes.len().checked_sub(1) else { return 0 };
     [0, bytes.len() / 2, last].into_iter().fold(0, |value, at| value | u64::from(bytes[at]) << (8 * at))
 }
 
-/// The value of a decimal number below 2^63 without leading zeros.
+/// The value of a decimal number below 2^63 without leading zeros. `None` for other texts.
 #[inline]
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if !matches!(digits, [b'1'..=b'9', ..] | b"0") || digits.len() > MOST_DECIMALS {
         return None;
     }
     let (first, eights) = digits.as_rchunks();
-    // Zeros before the first digits make them eight.
+    // The first digits are fewer than eight. Zeros are put before them, so that they become eight.
     let zeros = !0 >> (8 * first.len());
     let first = value_of(first).unbounded_shl(64 - 8 * first.len() as u32) | ZEROS & zeros;
     let mut value = value_of_eight(first)?;
@@ -111,21 +114,22 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     (value <= i64::MAX as u64).then_some(value)
 }
 
-/// The value of eight decimal digits, the first of which is the lowest byte; `None` if not all are digits.
+/// The value of eight decimal digits. The first digit is in the lowest byte of `digits`. `None` if a character is not a
+/// digit.
 #[inline(always)]
 fn value_of_eight(digits: u64) -> Option<u64> {
     let digits = digits ^ ZEROS;
-    // A byte above 9 sets its high bit in one of both.
+    // A byte above 9 has its high bit set in one of the two terms.
     if (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
-    // Each step joins two lanes to one of twice the width.
+    // Each step joins two neighbouring lanes into one of twice the width.
     let twos = (10 * digits + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (100 * twos + (twos >> 16)) & 0x0000_ffff_0000_ffff;
     Some((10_000 * fours + (fours >> 32)) & 0xffff_ffff)
 }
 
-/// The eight digits of a number below 10^8, as values 0 to 9 and not as ASCII. The first digit is the lowest byte.
+/// The eight digits of a number below 10^8, as values 0 to 9 and not as ASCII. The first digit is in the lowest byte.
 #[inline]
 pub(super) fn eight_decimals(value: u32) -> u64 {
     // Each step splits every lane into two with half as many digits. A multiplication and a shift divide by 100, then
@@ -137,7 +141,7 @@ pub(super) fn eight_decimals(value: u32) -> u64 {
     tens | (twos - 10 * tens) << 8
 }
 
-/// Whether `digits` is the number whose body of `len` bytes is at the front of `bytes`.
+/// Whether `digits` is the decimal text of the number in the first `len` bytes of `bytes`.
 #[inline]
 pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
     bytes.get(..usize::from(len)).is_some_and(|body| decimal(digits) == Some(value_of(body)))
@@ -147,8 +151,8 @@ pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
 pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let digits: [u64; 4] = bytemuck::cast(digits_of(body.first_chunk().unwrap_or(&[0; 16]), case));
     let [first, second, third, fourth] = digits;
-    // The hyphens are in the words that have bytes of two groups. Whole words are written, because what is read next
-    // would wait for shorter stores.
+    // This writes whole words, because a load that spans shorter stores would have to wait for them. So some words have
+    // a hyphen between bytes of two groups of digits.
     const HYPHEN: u64 = b'-' as u64;
     let words = [
         first,
@@ -170,7 +174,7 @@ pub(super) fn put_hex<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST
     &characters[..2 * body.len()]
 }
 
-/// Writes the prefix and the number behind it at the end of `characters`.
+/// Writes `prefix` and the decimal number in `body` at the end of `characters`. Returns the written text.
 #[inline(always)]
 pub(super) fn put_decimal<'b>(prefix: &[u8], body: &[u8], characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let (mut value, mut start) = (value_of(body), MOST_CHARACTERS);
@@ -190,7 +194,7 @@ pub(super) fn put_decimal<'b>(prefix: &[u8], body: &[u8], characters: &'b mut [u
     let from = start - prefix.len();
     match prefix.len() {
         0 => {}
-        // A store of eight bytes takes less time than a copy of a few.
+        // Storing eight bytes takes less time than copying a few.
         len @ 1..=8 => {
             characters[start - 8..start].copy_from_slice(&(value_of(prefix) << (64 - 8 * len)).to_le_bytes());
         }

@@ -1,65 +1,68 @@
-//! The index of [members](super): groups of 16 fingerprints that are compared at once, each with 16 places that say
-//! where the members are.
+//! The hash index of the [members](super) of an exact counter. It consists of groups of 16 fingerprints that are
+//! compared at once. Each fingerprint has a place: a number that says where the member is.
 //!
-//! The groups are like those of a Swiss table (hashbrown), but fuller: 15 of 16 places may be taken. When a member of a
-//! full group is removed, a member that found this group full moves into it, so no place needs a marker of a removed
-//! member.
+//! The groups are like those of a Swiss table (hashbrown), but fuller: on average 15 of the 16 places of a group may be
+//! taken. If a member is removed from a full group, a member that had found this group full moves into it. So no place
+//! needs a marker of a removed member.
 
 use arrayvec::ArrayVec;
 
-/// The number of fingerprints in a group, and the bytes of a group without places.
+/// The number of entries in a group of the hash index. The fingerprint of an entry takes one byte.
 pub(super) const GROUP: usize = 16;
-/// Bytes of a group in which each place is the number of a member, in one byte.
+/// The bytes of a group of the hash index in which each entry has the number of its member, in one byte.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
-/// Bytes of a group in which each place is the offset of a member, in two bytes.
+/// The bytes of a group of the hash index in which each entry has the byte offset of its member, in two bytes.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
-/// Bytes of a group in which each place is the offset of a member, in four bytes.
+/// The bytes of a group of the hash index in which each entry has the byte offset of its member, in four bytes.
 pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
-/// The most members that a set keeps without an index.
+/// A set of at most this number of members has no index.
 const UNINDEXED: usize = 4;
-/// The most members that an index holds without places.
+/// The largest number of members of an index that has only fingerprints, without the numbers of members.
 const ORDERED: usize = 2 * GROUP;
-/// The most members per group with places, on average.
+/// The largest average number of members per group of the hash index.
 const GROUP_MEMBERS: usize = 15;
-/// The possible numbers of groups with places. Each is at least twice the last one plus one: growing the index hashes
-/// all members again, so it must be rare. The largest is enough for the largest counter.
+/// The possible numbers of groups in the hash index. Each is more than twice the previous number, because growing the
+/// index hashes all members again and so must be rare. The largest is enough for the largest counter.
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
 /// The most groups.
 const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
-/// The groups of at most 255 members: looking at all of them for each member takes little.
+/// An index of at most this number of groups has at most 255 members. Searching all of its groups for each member takes
+/// little time.
 const FEW_GROUPS: usize = 17;
 
-/// The most groups that are looked at to remove members: more would take longer than making the index anew.
+/// If removing members from the index would search more groups than this, the index is rebuilt instead, which is
+/// faster.
 const MOST_LOOKS: usize = 64;
 
-/// What an index has for each member besides its fingerprint.
+/// What the hash index has for each member besides the fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Places {
-    /// There is no index: a lookup scans the arena.
+    /// There is no index. A look-up compares one member after the other.
     #[default]
     Unindexed,
-    /// Nothing: the fingerprints are in the order of the members. All records have the same length.
+    /// There are only fingerprints, in the order of the members. All encoded members have the same length.
     Ordered,
-    /// The number of the member. All records have the same length.
+    /// The number of the member. All encoded members have the same length.
     Number,
-    /// The offset of the member in the arena.
+    /// The byte offset of the member.
     Offset,
     FarOffset,
 }
 
-/// The form of an index.
+/// The size of a hash index, and the kind of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Index {
     pub(super) groups: u16,
-    /// Bytes of each record with its tag, if all records have the same length, and at most 255 bytes; else 0.
+    /// If all encoded members have the same length, at most 255 bytes, this is the length with the slice tag; otherwise
+    /// 0.
     pub(super) record: u8,
     pub(super) places: Places,
 }
 
 impl Index {
-    /// The smallest index of `len` members in an arena of `arena` bytes. Each record has `record` bytes with its tag; 0
-    /// if the lengths differ.
+    /// Chooses the smallest index for `len` members that take `arena` bytes. If all encoded members have the same
+    /// length, `record` is this length with the slice tag; otherwise `record` is 0.
     pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
         let fits = |groups: &u16| len <= GROUP_MEMBERS * usize::from(*groups);
         let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
@@ -73,7 +76,7 @@ impl Index {
         Index { groups, record, places }
     }
 
-    /// Whether an index of this form can have `len` members in an arena of `arena` bytes.
+    /// Whether this index has room for `len` members that take `arena` bytes.
     #[inline]
     pub(super) fn holds(self, len: usize, record: u8, arena: usize) -> bool {
         let (is_alike, groups) = (record > 0 && record == self.record, usize::from(self.groups));
@@ -86,7 +89,7 @@ impl Index {
         }
     }
 
-    /// The most members of an index with places and this number of groups; 0 without places.
+    /// The largest number of members of an index with this number of groups; 0 for an index that has only fingerprints.
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
@@ -94,19 +97,20 @@ impl Index {
         }
     }
 
-    /// Bytes of the index.
+    /// The number of bytes that the index takes.
     #[inline]
     pub(super) fn bytes(self) -> usize {
         usize::from(self.groups) * [0, GROUP, NUMBERED, OFFSET, FAR_OFFSET][self.places as usize]
     }
 
-    /// Adds a member to the index at the end of `buffer`, which must have a free place.
+    /// Adds a member to the index at the end of `buffer`. The index must have room for it.
     #[inline]
     pub(super) fn enter(self, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
         self.enter_from(group_of(hash, self.groups), buffer, hash, number, offset);
     }
 
-    /// The same as [`Self::enter`], for an index whose members are all entered with the same `full`.
+    /// Does the same as [`Self::enter`], for a rebuild of the whole index. `full` remembers which groups are full; the
+    /// caller passes the same value for all members.
     #[inline]
     pub(super) fn enter_next(self, full: &mut FullGroups, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
         let from = full.pass(group_of(hash, self.groups));
@@ -116,8 +120,8 @@ impl Index {
         }
     }
 
-    /// The offset of the member whose place has the value 0, and by how many bytes the next value is further on.
-    /// `front` is the offset of the first member.
+    /// Returns how the values in the index are converted to byte offsets: the offset for value 0, and the number of
+    /// bytes per unit of value. `front` is the offset of the first member.
     pub(super) fn scale(self, front: usize) -> (usize, usize) {
         match self.places {
             Places::Ordered | Places::Number => (front, self.record.into()),
@@ -125,10 +129,10 @@ impl Index {
         }
     }
 
-    /// Removes members from the index, which is all of `groups`. `gone` has, from the last member to the first, the
-    /// value of its place, and by how much the values of later members become smaller. `hash_of` maps the value of a
-    /// place to the hash of its member. Returns false if it takes less time to make the index anew, which must be done
-    /// then.
+    /// Removes members from the index, which is all of `groups`. `gone` lists the members from the last to the first.
+    /// Each has its value in the index, and the number by which the values of later members decrease. `hash_of` maps a
+    /// value to the hash of its member. Returns false if rebuilding the index takes less time; the caller must then
+    /// rebuild it.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
@@ -149,7 +153,8 @@ impl Index {
         }
     }
 
-    /// Adds a member to the first group from `from` on that has a free place. Returns the group if that was its last.
+    /// Adds a member to the first group of the hash index that is not full, beginning with group `from`. Returns the
+    /// group if this has filled it.
     #[inline(always)]
     fn enter_from(self, from: usize, buffer: &mut [u8], hash: u64, number: usize, offset: usize) -> Option<usize> {
         match self.places {
@@ -165,9 +170,9 @@ impl Index {
     }
 }
 
-/// The groups that are full while all members of an index are entered: for each of them how many groups further on one
-/// may have a free place, else 0. Without it, members that were chosen to select one group would each look at all
-/// groups that the members before have filled.
+/// The groups that became full while an index is rebuilt. Each full group has the number of groups to skip to one that
+/// may have room; other groups have 0. Without this list, an attacker could choose members that all select one group.
+/// Each of them would then search all groups that earlier members have filled.
 pub(super) struct FullGroups(ArrayVec<u16, MOST_GROUPS>);
 
 impl FullGroups {
@@ -176,15 +181,16 @@ impl FullGroups {
         FullGroups(ArrayVec::new())
     }
 
-    /// Begins an index without members. One of few groups needs no list.
-    // Apart from `new`, so that the list is never copied.
+    /// Begins with an index without members. If the index has few groups, the list stays empty.
+    // This method is separate from `new`, so that the list is never copied.
     #[inline]
     pub(super) fn begin(&mut self, index: Index) {
         let groups = Some(usize::from(index.groups)).filter(|groups| (FEW_GROUPS + 1..=MOST_GROUPS).contains(groups));
         self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
     }
 
-    /// The first group from `at` on that is not known to be full. Halves the way to it, for the next call.
+    /// The first group, beginning with `at`, that is not known to be full. Halves the number of steps for the next
+    /// call.
     #[inline]
     fn pass(&mut self, mut at: usize) -> usize {
         while let Some(&skip @ 1..) = self.0.get(at) {
@@ -202,21 +208,21 @@ impl FullGroups {
     }
 }
 
-/// The fingerprint of a hash: one of its bytes, but never 0, which marks places without a member.
+/// The fingerprint of a hash: one byte of the hash, but at least 1, since 0 marks a free entry.
 #[inline]
 pub(super) fn fingerprint(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
 
-/// The index of the group that a hash selects. It depends on other bits of the hash than [`fingerprint`] does.
+/// The index of the group that a hash selects. It depends on other bits of the hash than the [`fingerprint`].
 #[inline]
 pub(super) fn group_of(hash: u64, groups: u16) -> usize {
     (((hash >> 32) * u64::from(groups)) >> 32) as usize
 }
 
 /// Finds the fingerprints of a group that equal `wanted`. In the result, bit `8 n` stands for fingerprint `n`, and bit
-/// `8 n + 1` for fingerprint `n + 8`. Among the fingerprints 0 to 7, and among 8 to 15, only the first match is
-/// certain; later ones may be false matches (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
+/// `8 n + 1` for fingerprint `n + 8`. Only the first match among fingerprints 0 to 7, and the first among 8 to 15, is
+/// certain; later matches may be false (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
 #[inline(always)]
 pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -224,7 +230,8 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     let [first, second] = [0, 1].map(|half| {
         let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
         let differs = word ^ (LOW * u64::from(wanted));
-        // Keeps the high bit of each byte that is 0, and by mistake of a byte that is 1 and follows such a byte.
+        // This keeps the high bit of each byte that is 0. By mistake it also keeps that of a byte that is 1 and follows
+        // such a byte.
         differs.wrapping_sub(LOW) & !differs & HIGH
     });
     first >> 7 | second >> 6
@@ -237,7 +244,7 @@ pub(super) fn first_place(matches: u64) -> usize {
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-/// The value of a place: the number or the offset of a member.
+/// The number or the byte offset of the member that has this entry in the group.
 #[inline(always)]
 pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) -> usize {
     match BYTES {
@@ -247,14 +254,14 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
-/// Where the fingerprint of a member is in an index without places that ends at byte `end`.
+/// The position of a member's fingerprint, in an index that has only fingerprints and ends at byte `end`.
 #[inline]
 fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
 }
 
-/// Adds a member to the groups at the end of `buffer`: to the first from `from` on that has a free place. Returns the
-/// group if that was its last. `value` is the number or the offset of the member.
+/// Adds a member to the index at the end of `buffer`, in the first group that is not full, beginning with group `from`.
+/// Returns the group if this has filled it. `value` is the number or the byte offset of the member.
 #[inline(always)]
 fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: u64, value: usize) -> Option<usize> {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
@@ -282,7 +289,7 @@ fn put<const BYTES: usize>(group: &mut [u8; BYTES], place: usize, fingerprint: u
     group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
 }
 
-/// Removes members from the groups, see [`Index::remove`].
+/// Removes members from the groups of the hash index. See [`Index::remove`] for the arguments.
 fn remove<const BYTES: usize, const PLACE: usize>(
     groups: &mut [u8],
     mut gone: impl Iterator<Item = (usize, usize)> + Clone,
@@ -305,18 +312,19 @@ fn remove<const BYTES: usize, const PLACE: usize>(
     })
 }
 
-/// Removes the member whose place has this `value`. Looks at no more groups than `looks`, and lowers it. Returns false
-/// if that is not enough.
+/// Removes the member that has this `value` in the index. Searches at most `looks` groups, and subtracts the number of
+/// searched groups from `looks`. Returns false if it did not find the member.
 ///
-/// A member is in another group than its own only if that one and all groups on the way were full. So if a full group
-/// gets a gap, the next member that passed by this group moves into the gap, and leaves a gap itself.
+/// A member is in another group than its hash selects only if the selected group and all groups in between were full.
+/// So if a full group gets a gap, the next member that found this group full moves into the gap. It leaves a gap
+/// itself.
 fn remove_one<const BYTES: usize>(
     groups: &mut [[u8; BYTES]],
     value: usize,
     looks: &mut usize,
     hash_of: &mut impl FnMut(usize) -> u64,
 ) -> bool {
-    // Group 0 is the last one of the buffer.
+    // The groups lie in reverse order: group 0 is the last in the buffer.
     let (len, last) = (groups.len(), groups.len() - 1);
     let mut home_of = |value| last - group_of(hash_of(value), len as u16);
     let steps = |from: usize, to: usize| if from < to { from + len - to } else { from - to };
@@ -339,9 +347,9 @@ fn remove_one<const BYTES: usize>(
             }
             gap = Some((at, place));
         }
-        // Nobody passed by a group that is not full.
+        // If this group was not full before, no member had to move on to another group.
         if let (Some((number, free)), 0) = (gap, group[GROUP - 1]) {
-            // The last place of a group is taken only while the group is full.
+            // The last entry of a group is taken only if the group is full.
             let group = groups[number];
             put(&mut groups[number], free, group[GROUP - 1], place_of(&group, GROUP - 1));
             groups[number][GROUP - 1] = 0;
@@ -360,18 +368,19 @@ pub(super) mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// The number of groups that were looked at for a free place, or for a member to be removed or moved.
+        /// The number of groups of the hash index that were searched for a free entry, or for a member to be removed or
+        /// moved.
         pub static GROUPS_LOOKED_AT: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A hash that selects the group `number`.
+    /// A hash that selects the group `number` and has this fingerprint.
     fn selects(number: u64, groups: u16, fingerprint: u8) -> u64 {
         let hash = ((number << 32) / u64::from(groups) + 1) << 32 | u64::from(fingerprint);
         assert_eq!(group_of(hash, groups), number as usize);
         hash
     }
 
-    /// Members that were chosen for a few groups make an index anew in as few steps as others.
+    /// An index is rebuilt in as few steps if an attacker has chosen the members to select a few groups.
     #[test]
     fn chosen_members_are_entered_in_few_steps() {
         let index = Index::new(65_536, 0, 1 << 20);
@@ -387,7 +396,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Checks that the index has these members, each with its hash, where a lookup finds it, and no others.
+    /// Checks that a look-up in the index finds each of these members, and that the index has no other members.
     fn check<const BYTES: usize>(index: Index, buffer: &[u8], members: &[u64]) {
         let groups: Vec<&[u8; BYTES]> = buffer.as_chunks().0.iter().rev().collect();
         let mut found = vec![];
@@ -409,7 +418,7 @@ pub(super) mod tests {
         assert!(found.into_iter().eq(0..members.len()));
     }
 
-    /// Bytes of the records in [`check`].
+    /// The length of the encoded members in [`check`], in bytes.
     const RECORD: usize = 5;
 
     proptest! {
@@ -423,7 +432,7 @@ pub(super) mod tests {
             let (mut buffer, mut members) = (vec![0; index.bytes()], vec![]);
             for (change, kind) in changes {
                 if kind > 1 && members.len() < len {
-                    // The members select the last groups, so that some of them find all of these full.
+                    // The members select the last groups, so that some of them find all of the last groups full.
                     let number = index.groups as u64 - 1 - change.index(groups as usize) as u64;
                     let hash = selects(number, index.groups, kind + change.index(200) as u8);
                     index.enter(&mut buffer, hash, members.len(), RECORD * members.len());
@@ -475,7 +484,7 @@ pub(super) mod tests {
             }
             let equal: Vec<_> = (0..GROUP).filter(|&place| fingerprints[place] == wanted).collect();
             prop_assert!(equal.iter().all(|place| found.contains(place)));
-            // Without an equal fingerprint nothing is found.
+            // If no fingerprint is equal, no match is found.
             prop_assert!(!equal.is_empty() || found.is_empty());
         }
     }

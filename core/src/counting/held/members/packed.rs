@@ -1,21 +1,22 @@
-//! The buffer of [members](super): an arena and, from five members on, an index.
+//! The buffer of the [members](super) of an exact counter: the encoded members (the arena) and, from five members on, a
+//! hash index.
 //!
 //! ```text
-//! | arena: members in the order they came | free | index: ... | group 1 | group 0 |
+//! | arena: members in order of addition | free | index: ... | group 1 | group 0 |
 //!
 //! group: 16 fingerprints, a byte each | 16 places, 1, 2 or 4 bytes each
 //! ```
 //!
-//! The arena grows from the front, and the index is at the end. The hash of a member selects its group; if that group
-//! is full, the member is in the next one. A fingerprint is a byte of the hash, never 0; a fingerprint of 0 is free.
-//! The 16 fingerprints of a group are compared at once. For each equal fingerprint, its place says which member of
-//! the arena to compare.
+//! The arena grows from the front, and the index is at the end. The hash of a member selects its group. If that group
+//! is full, the member is in the next group. A fingerprint is a byte of the hash, and never 0. A byte of 0 marks a free
+//! fingerprint. The 16 fingerprints of a group are compared at once. The place of an equal fingerprint says which
+//! member of the arena to compare.
 //!
-//! While all records have the same length, as the records of UUIDs do, a place is the number of the member, in
-//! one byte. Otherwise it is the offset of the member. For up to 32 records of one length, the places are left out:
+//! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
+//! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:
 //! fingerprint `n` belongs to member `n`, and a lookup compares all fingerprints. Up to four members have no index.
 //!
-//! A buffer is as long as its contents, rounded up to a size class of common allocators.
+//! The length of a buffer is rounded up to a size class of common allocators.
 
 use std::alloc::Layout;
 
@@ -31,11 +32,11 @@ use crate::hash::hash64;
 use crate::heap::Mover;
 use crate::size_limit::{try_reserve, try_to_vec, try_zeroed};
 
-/// The most bytes that are allocated in advance for the next member.
+/// When the buffer grows, at most this number of additional bytes is allocated for the next member.
 const MOST_AHEAD: usize = 64;
 
-/// The size to which allocators round `bytes` up: a multiple of 16 up to 128 bytes; above, one of four sizes per
-/// doubling.
+/// The size to which allocators round `bytes` up: a multiple of 16 up to 128 bytes, and above that one of four sizes
+/// per doubling.
 #[inline]
 fn size_class(bytes: usize) -> usize {
     let step = 1 << ((bytes.max(65) - 1).ilog2() - 2);
@@ -43,8 +44,8 @@ fn size_class(bytes: usize) -> usize {
 }
 
 impl<T: Tag> Members<T> {
-    /// An empty set with the prefix of `arena`, whose buffer already has the members of `arena`: they are only to be
-    /// counted and to be entered in the index. Their number is at most what `room` allows.
+    /// Makes a set whose buffer already has the encoded members of `arena`. The caller has to count these members and
+    /// to add them to the index. The index has room for as many members as `room` allows.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -62,14 +63,14 @@ impl<T: Tag> Members<T> {
         Ok(members)
     }
 
-    /// The arena: the part of the buffer that holds all members, each as its tag and its record.
+    /// The part of the buffer that has all members, each as its slice tag and its encoding.
     #[inline]
     pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
-        // This is always in range, since the arena lies in the buffer.
+        // The range is never outside the buffer, since the encoded members lie in the buffer.
         self.buffer.get(..self.arena_len as usize).unwrap_or_default()
     }
 
-    /// The offset of the member `item`, whose hash is `hash`, in the arena; `None` if `item` is no member.
+    /// The byte offset of the member `item`, whose hash is `hash`; `None` if `item` is no member.
     #[inline]
     pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
         #[cfg(test)]
@@ -112,7 +113,7 @@ impl<T: Tag> Members<T> {
         None
     }
 
-    // Not inlined, so that the code for few members stays small.
+    // This method is not inlined, so that the code for few members stays small.
     #[inline(never)]
     fn find_far(&self, item: &[u8], hash: u64) -> Option<usize> {
         self.find_indexed::<FAR_OFFSET>(item, hash)
@@ -120,7 +121,7 @@ impl<T: Tag> Members<T> {
 
     #[inline(always)]
     fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
-        // Nearly always, the first group and its first equal fingerprint give the answer.
+        // Nearly always, the first group of the hash index has the answer, at its first equal fingerprint.
         let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
@@ -132,8 +133,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// The same as [`Self::find_indexed`], for the rare case that the first group does not decide. Compares `item` with
-    /// each member whose fingerprint may match, group after group.
+    /// Does the same as [`Self::find_indexed`], for the rare case that the first group does not decide. It compares
+    /// `item` with each member whose fingerprint may match, group after group.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -146,7 +147,7 @@ impl<T: Tag> Members<T> {
                 }
                 matches &= matches - 1;
             }
-            // The last place of a group is filled last, so a group with an empty last place ends the search. At least
+            // A group of the hash index without a member in its last entry is not full, so the search ends. At least
             // one group is never full.
             if group[GROUP - 1] == 0 {
                 return None;
@@ -162,7 +163,7 @@ impl<T: Tag> Members<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// The offset of the one member to which a place in a group of the index refers, if that member is `item`.
+    /// The byte offset of the member to which an entry in a group of the hash index refers, if that member is `item`.
     #[inline(always)]
     fn member_at<const BYTES: usize>(&self, group: &[u8; BYTES], place: usize, item: &[u8]) -> Option<usize> {
         let place = place_of(group, place);
@@ -170,23 +171,23 @@ impl<T: Tag> Members<T> {
         is_at::<T>(self.as_bytes(), at, item).then_some(at)
     }
 
-    /// The offset of the member with this number, if all records have the same length.
+    /// The byte offset of the member with this number, if all encoded members have the same length.
     #[inline(always)]
     fn numbered(&self, number: usize) -> usize {
         self.front() + number * usize::from(self.index.record)
     }
 
-    /// The offset of the first member in the arena: behind the prefix.
+    /// The byte offset of the first member. Before it is the text that members begin with, if there is one.
     #[inline(always)]
     pub(super) fn front(&self) -> usize {
         self.as_bytes().len() - split_prefix::<T>(self.as_bytes()).1.len()
     }
 
-    /// Inserts `new`. It must not be a member yet, and there must be room for it. If the buffer has to grow, `check` is
-    /// first asked to allow the bytes by which it grows.
+    /// Inserts `new`, which must not be a member yet. The caller has checked the limits of the set. If the buffer has
+    /// to grow, `check` is first called with the number of additional bytes.
     ///
     /// # Errors
-    /// The errors of `check`, and [`Error::OutOfMemory`]; on error the set is unchanged.
+    /// The errors of `check`, and [`Error::OutOfMemory`]. On error the set is unchanged.
     #[inline]
     pub(in crate::counting) fn insert_if(
         &mut self,
@@ -200,7 +201,7 @@ impl<T: Tag> Members<T> {
         let arena = self.as_bytes().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // An index that is larger than needed is kept: members were removed, or are still to come.
+        // An index that is larger than needed is kept: members were removed, or will still be added.
         let is_kept = self.index.holds(len, record, arena);
         let index = if is_kept {
             Index { record, ..self.index }
@@ -209,8 +210,8 @@ impl<T: Tag> Members<T> {
         };
         let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
-            // From the second member on, room for one more is allocated too: that halves the number of reallocations of
-            // short buffers.
+            // From the second member on, memory for one more member is allocated too. This halves the number of
+            // reallocations of short buffers.
             let wanted = if self.len == 0 { bytes } else { bytes + own.min(MOST_AHEAD) };
             check((size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
@@ -249,8 +250,8 @@ impl<T: Tag> Members<T> {
         has_room
     }
 
-    /// Frees the memory that the members and the smallest index for them do not need, except for the rounding of the
-    /// buffer.
+    /// Frees the memory that the members and their smallest hash index do not need. The length of the buffer is still
+    /// rounded up.
     #[inline(never)]
     pub(in crate::counting) fn trim(&mut self, seed: u64) {
         let (arena, before) = (self.as_bytes().len(), self.buffer.len());
@@ -271,7 +272,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Appends `new` to the arena, which has room for it.
+    /// Appends the encoded member `new`. The buffer has room for it.
     #[inline]
     fn append(&mut self, new: &Record<'_>, tag: T) {
         let prefix = new.prefix;
@@ -284,7 +285,7 @@ impl<T: Tag> Members<T> {
         let (tag_bytes, free) = free.split_at_mut(T::BYTES);
         tag_bytes.copy_from_slice(tag.as_bytes());
         let (head, text) = free.split_at_mut(new.head.len());
-        // The first byte is written directly, because it is often the only one, and a copy would take longer.
+        // The first byte is written directly. It is often the only one, and a copy would take longer.
         if let ([first, rest @ ..], [code, body @ ..]) = (head, new.head) {
             *first = *code;
             rest.copy_from_slice(body);
@@ -293,7 +294,7 @@ impl<T: Tag> Members<T> {
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
-    /// Makes the next bytes of the buffer, `own` of them, the last member.
+    /// Counts the next `own` bytes of the buffer as the last member.
     #[inline]
     fn count(&mut self, own: usize, counted_bytes: usize) {
         self.arena_len += own as u32;
@@ -301,14 +302,14 @@ impl<T: Tag> Members<T> {
         self.len += 1;
     }
 
-    /// Makes the record behind the last member, of `own` bytes with its tag, the last member.
+    /// Counts the encoded member after the last one, which takes `own` bytes with its slice tag, as the last member.
     pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
         let (number, offset) = (self.len(), self.as_bytes().len());
         self.count(own, counted_bytes);
         self.index.enter(&mut self.buffer, hash, number, offset);
     }
 
-    /// Makes an index of this form, for which there is room, and adds all members to it.
+    /// Makes an index of this kind, for which the buffer has room, and adds all members to it.
     #[inline(never)]
     pub(super) fn index_anew(&mut self, index: Index, seed: u64) {
         self.index = index;
@@ -327,12 +328,11 @@ impl<T: Tag> Members<T> {
         self.buffer = buffer;
     }
 
-    /// Lengthens the buffer to `needed` bytes, rounded up to a size class. `needed` must be more than the present
-    /// length. The arena stays at the front. The index moves to the new end. The bytes between arena and index are
-    /// free.
+    /// Lengthens the buffer to `needed` bytes, rounded up to a size class of common allocators. `needed` must be more
+    /// than the present length. The encoded members stay at the front. The index moves to the new end.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; on error the buffer is unchanged.
+    /// [`Error::OutOfMemory`]. On error the buffer is unchanged.
     #[inline(never)]
     fn make_room(&mut self, needed: usize) -> Result<(), Error> {
         let (before, after) = (self.buffer.len(), size_class(needed));
@@ -343,20 +343,19 @@ impl<T: Tag> Members<T> {
             buffer.resize(after, 0);
             buffer.copy_within(before - index_bytes..before, after - index_bytes);
         }
-        // The length equals the capacity, whether or not the reservation failed. So `into_boxed_slice` allocates
-        // nothing.
+        // The length equals the capacity, even if the reservation failed. So `into_boxed_slice` allocates nothing.
         self.buffer = buffer.into_boxed_slice();
         reserved
     }
 
-    /// Calls `visit` with the layout of each heap allocation.
+    /// Calls `visit` with the size and alignment of each heap allocation.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         if !self.buffer.is_empty() {
             visit(Layout::for_value::<[u8]>(&self.buffer));
         }
     }
 
-    /// Bytes of all heap allocations.
+    /// The total size of all heap allocations, in bytes.
     #[inline]
     pub(in crate::counting) fn heap_bytes(&self) -> u64 {
         self.buffer.len() as u64
@@ -369,7 +368,7 @@ impl<T: Tag> Members<T> {
         debug_assert_eq!(self.buffer.len(), len);
     }
 
-    /// Returns a copy.
+    /// Copies the set.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -410,7 +409,7 @@ mod tests {
 
     #[test]
     fn sizes_are_pinned() {
-        // Each case has a number of members, the bytes for members of 12 bytes each, and the bytes if one of them has
+        // Each case has a number of members, the bytes for members of 12 bytes each, and the bytes if one member has
         // 13.
         for (len, bytes, bytes_of_two_lengths) in [
             (0, 0, 0),
@@ -427,7 +426,7 @@ mod tests {
                 packed((0..len).map(|number| if number == 0 { b"13 characters".to_vec() } else { id(number) }));
             assert_eq!(two_lengths.heap_bytes(), bytes_of_two_lengths, "{len} members of two lengths");
         }
-        // The buffer is filled to its last byte. Each of these members takes 16 bytes with its header.
+        // The members fill the buffer to its last byte. Each of them takes 16 bytes, with its length.
         let sizes = (1..=4).map(|len| packed((0..len).map(|number| vec![number; 15])).heap_bytes());
         assert!(sizes.eq([16, 48, 48, 80]));
     }
@@ -444,7 +443,7 @@ mod tests {
 
     #[test]
     fn members_of_one_group_fill_the_next() {
-        // Items whose hashes select the first group, however many groups there are.
+        // The hashes of these items select the first group, no matter how many groups there are.
         let of_first = |item: &Vec<u8>| group_of(hash64(item, 0), 0x100) == 0;
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
         let items: Vec<_> = items.take(0xff).collect();
@@ -452,7 +451,7 @@ mod tests {
         assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
         assert!(others.take(1000).all(|item| packed.offset_of(&item, hash64(&item, 0)).is_none()));
         assert_eq!(packed.index, Index { groups: 17, record: 13, places: Places::Number });
-        // A member of another length turns all places from numbers into offsets.
+        // Inserting a member of another length turns the numbers of members in the hash index into byte offsets.
         packed.insert(b"", hash64(b"", 0), 0, ()).unwrap();
         assert!(packed.index.places == Places::Offset && packed.offset_of(b"", hash64(b"", 0)).is_some());
         assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
@@ -464,7 +463,8 @@ mod tests {
             (0..3).map(id).collect::<Vec<_>>(),
             (0..200).map(id).collect(),
             (0..200).map(|n| vec![7; n]).collect(),
-            // An index of offsets is longer than an index of numbers, here by more than the rounding of buffers covers.
+            // An index of byte offsets is longer than an index of numbers. Here the difference is more than the
+            // rounding of buffers.
             (0..60).map(|n| vec![n; 8 + usize::from(n % 2)]).collect(),
         ] {
             let expected = packed(items.iter().cloned());

@@ -1,18 +1,19 @@
-//! How a member is kept: a header and a body.
+//! The encoding of a member of an exact counter, the record: a header and a body. The header is the first byte, and for
+//! long texts two more bytes.
 //!
 //! | first byte | text of the member | body |
 //! |---|---|---|
 //! | `0x00` to `0x7f` | any | the text; the byte is its length |
 //! | `0x84` to `0xa0` | 8 to 64 hex digits, an even number, lower case | 4 to 32 bytes |
-//! | `0xa4` to `0xc0` | the same, upper case | 4 to 32 bytes |
+//! | `0xa4` to `0xc0` | the same number of hex digits, upper case | 4 to 32 bytes |
 //! | `0xc1` to `0xc8` | a decimal number below 2^63 without leading zeros | 1 to 8 bytes, the lowest first |
 //! | `0xd0`, `0xd1` | a UUID as 8-4-4-4-12 digits in lower case, in upper case | 16 bytes |
-//! | `0xd8` to `0xdf` | the prefix of the [arena](super::arena), then such a decimal number | 1 to 8 bytes |
+//! | `0xd8` to `0xdf` | the prefix of the [arena](super::arena), then a decimal number as above | 1 to 8 bytes |
 //! | `0xe0` to `0xff` | any of 128 bytes or more | the text |
 //!
-//! The length of a long text has 21 bits: five of the first byte, and two more bytes, the lower first. The forms are
-//! tried in the order decimal, UUID, hex, prefix, text, lower case before upper case. A text is kept in the first form
-//! that fits. So equal texts have equal records in counters with the same prefix.
+//! The length of a text of 128 bytes or more has 21 bits: five bits of the first byte, and two more bytes, the lower
+//! byte first. A text is kept in the first form that fits, in the order decimal, UUID, hex, prefix, text. Lower case
+//! comes before upper case. So equal texts have equal records in counters with the same prefix.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, byt
 use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid, value_of};
 use crate::counting::params::MOST_PREFIX;
 
-/// First bytes of records. To the first byte of a hex, decimal or prefixed member, the length of the body is added.
+/// The lowest first byte of each kind of record. For hex digits and numbers, the length of the body is added to it.
 const HEX_LOWER: u8 = 0x80;
 const HEX_UPPER: u8 = 0xa0;
 const DECIMAL: u8 = 0xc0;
@@ -29,29 +30,30 @@ const UUID_UPPER: u8 = 0xd1;
 const PREFIXED: u8 = 0xd7;
 const LONG_TEXT: u8 = 0xe0;
 
-/// Memory for a code and the longest body behind it.
+/// Memory for a header of one byte and the longest body of hex digits or a number.
 pub(in crate::counting) type Coded = [u8; 1 + MOST_BYTES];
 pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 
 /// An encoded text, ready to be inserted.
 pub(in crate::counting) struct Record<'a> {
-    /// The prefix that the arena gets if this record is its first. It is empty if the arena has a prefix already, or
-    /// gets none.
+    /// The text that members of the set begin with (the prefix), if this is the first member. It is empty if the set
+    /// has a prefix already, or if this member has none.
     pub(super) prefix: &'a [u8],
-    /// The header, and the body if that is not the text.
+    /// The header. If the body is not the text itself, it follows.
     pub(super) head: &'a [u8],
-    /// The text if it is the body, else nothing.
+    /// The text if the body is the text itself; otherwise empty.
     pub(super) text: &'a [u8],
-    /// The bytes that the member takes of the limit on exact bytes: the bytes of its body, or those of its text if it
-    /// is kept with the prefix. So the number follows from the text alone.
+    /// The bytes that the member takes of the limit `exact_bytes`: the length of its body. For a member with a prefix,
+    /// it is the length of the text. So the number depends only on the text, not on the other members.
     pub(in crate::counting) counted_bytes: usize,
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item` for an arena with this prefix. A counter never keeps an item of 2^21 bytes or more.
+    /// Encodes `item` for a set. `prefix` is the text that members of the set begin with, which is stored only once. A
+    /// counter never keeps an item of 2^21 bytes or more.
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
-        // For nearly every text that has no digits alone, one of its ends is enough to tell.
+        // Nearly every text that does not consist of digits alone has another character at one of its ends.
         let len = if is_digit(item.first()) && is_digit(item.last()) { put_digits(item, coded) } else { 0 };
         if len > 0 {
             return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: len - 1 };
@@ -68,8 +70,8 @@ impl<'a> Record<'a> {
         Record { prefix: &[], head: &coded[..head], text: item, counted_bytes: item.len() }
     }
 
-    /// Encodes the first member of an arena. The member decides the prefix: its text up to the last character that is
-    /// not a digit.
+    /// Encodes the first member of a set. This member decides the prefix: its text up to the last character that is not
+    /// a digit.
     pub(super) fn first(item: &'a [u8], coded: &'a mut Coded) -> Self {
         let last = item.iter().rposition(|byte| !byte.is_ascii_digit());
         let prefix = last.filter(|&last| last < MOST_PREFIX).map_or(&[][..], |last| &item[..=last]);
@@ -85,7 +87,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Writes the record of a text that is a number, a UUID or hex digits. Returns its length; 0 for another text.
+/// Encodes a text that is a number, a UUID or hex digits. Returns the length of the record; 0 for another text.
 #[inline(never)]
 fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
     if let Some(value) = decimal(item) {
@@ -117,7 +119,7 @@ fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
     0
 }
 
-/// Writes the record of a number. Returns its length.
+/// Encodes a number. Returns the length of the record.
 #[inline]
 fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
@@ -126,19 +128,19 @@ fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     1 + usize::from(len)
 }
 
-/// The bytes that `item` takes of the limit on exact bytes, see [`Record::counted_bytes`].
+/// The bytes that `item` takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[], &mut { CODED }).counted_bytes
 }
 
-/// What is behind the prefix in `item`, if it begins with the prefix.
+/// The part of `item` after `prefix`, if `item` begins with `prefix`.
 #[inline(always)]
 fn behind<'i>(prefix: &[u8], item: &'i [u8]) -> Option<&'i [u8]> {
     let (start, rest) = item.split_at_checked(prefix.len())?;
     is_same(start, prefix).then_some(rest)
 }
 
-/// Whether two texts are equal. Up to 64 bytes are compared without a call of `memcmp`.
+/// Whether two texts are equal. Up to 64 bytes are compared without calling `memcmp`.
 #[inline(always)]
 fn is_same(member: &[u8], item: &[u8]) -> bool {
     if member.len() != item.len() {
@@ -161,7 +163,7 @@ fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
     start == item_start && end == item_end
 }
 
-/// A member of an exact counter, in the form in which the counter keeps it. Members are equal if their texts are.
+/// A member of an exact counter, as the counter encodes it. Two members are equal if their texts are equal.
 ///
 /// ```
 /// use rollcall_core::counting::Counter;
@@ -174,13 +176,13 @@ fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 pub struct Member<'a> {
     record: &'a [u8],
-    /// The prefix of the counter.
+    /// The text before the number that the members of the counter have in common, as `user:` in `user:17`.
     prefix: &'a [u8],
 }
 
 impl<'a> Member<'a> {
-    /// The first record of `bytes`, in an arena with this prefix, and the bytes after the record. `None` if `bytes` do
-    /// not begin with a whole record.
+    /// Splits `bytes` into the first record and the rest. `prefix` is the text that members of the set begin with,
+    /// which is stored only once. Returns `None` if `bytes` do not begin with a whole record.
     #[inline]
     pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let len = match *bytes.first()? {
@@ -214,7 +216,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The bytes that the member takes of the limit on exact bytes, see [`Record::counted_bytes`].
+    /// The bytes that the member takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
     #[inline]
     pub(in crate::counting) fn counted_bytes(self) -> usize {
         match self.record {
@@ -223,18 +225,19 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether `text`, which is that of the member, is encoded so.
+    /// Whether encoding `text`, the text of this member, gives this record.
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
-        // Two records of one text are equal if their first bytes and their lengths are. A UUID has one record.
+        // Two records of the same text are equal if their first bytes and their lengths are equal. A UUID has only one
+        // record.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()
         }
     }
 
-    /// The member as it was added. [`text_in`](Self::text_in) does the same and never allocates.
+    /// The text of the member, as it was added. [`text_in`](Self::text_in) does the same and never allocates.
     pub fn text(self) -> Cow<'a, [u8]> {
         match *self.record {
             [0..HEX_LOWER | LONG_TEXT.., ..] => Cow::Borrowed(self.body()),
@@ -242,7 +245,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The member as it was added, decoded into `buffer` unless it is kept as its text.
+    /// The text of the member, as it was added. It is decoded into `buffer`, unless the counter keeps the text itself.
     #[inline(always)]
     pub fn text_in<'b>(self, buffer: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8]
     where
@@ -271,8 +274,8 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether the first record of `bytes` has the text `item`. `prefix` returns the prefix of the arena. Nothing is
-    /// decoded or copied.
+    /// Whether the first record of `bytes` is that of the text `item`. `prefix` returns the text that members of the
+    /// set begin with, which is stored only once. The text is neither decoded nor copied.
     #[inline(always)]
     pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
         match bytes.split_first() {
@@ -328,14 +331,14 @@ pub(super) mod tests {
 
     const LOWER: &str = "0123abcd-ef01-2345-6789-abcdef012345";
 
-    /// The bytes of the record of `item` in an arena with this prefix.
+    /// The encoding of `item` in a set whose members begin with `prefix`.
     pub(in super::super) fn record(item: &[u8], prefix: &[u8]) -> Vec<u8> {
         let mut coded = CODED;
         let record = Record::of(item, prefix, &mut coded);
         [record.head, record.text].concat()
     }
 
-    /// Texts for each form of a record, and texts that just miss a form.
+    /// Texts for each kind of record, and texts that just miss a kind.
     pub(in super::super) fn texts() -> impl Strategy<Value = Vec<u8>> {
         let uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
         let nearly = (uuid, 0usize..36, any::<u8>()).prop_map(|(text, at, other)| {
@@ -386,14 +389,14 @@ pub(super) mod tests {
             (&[b'f'; 66], b"\x42", &[b'f'; 66]),
             (LOWER.as_bytes(), b"\xd0", &bytes),
             (upper.as_bytes(), b"\xd1", &bytes),
-            // The characters behind the hex digits have the same low bits as some of these.
+            // A `g` is not a hexadecimal digit, but has the same low bits as a `7`.
             (b"0123abcg-ef01-2345-6789-abcdef012345", b"\x24", b"0123abcg-ef01-2345-6789-abcdef012345"),
             (&[b'0'; 127], b"\x7f", &[b'0'; 127]),
             (&[b'0'; 128], b"\xe0\x80\0", &[b'0'; 128]),
             (&[b'z'; 0x1_0203], b"\xe1\x03\x02", &[b'z'; 0x1_0203]),
         ] {
             assert_eq!(record(item, b""), [head, body].concat(), "{:?}", item.escape_ascii().to_string());
-            // The prefix changes the records only of texts that consist of the prefix and a number.
+            // The prefix (here `an`) changes only the encoding of texts that consist of the prefix and a number.
             assert_eq!(record(item, b"an"), record(item, b""));
         }
         for (item, written) in [
@@ -441,7 +444,7 @@ pub(super) mod tests {
         for bytes in [&b""[..], b"\x01", b"\x84abc", b"\xc2a", b"\xd0", b"\xe0", b"\xe0\x01", b"\xe0\x02\0a"] {
             assert_eq!(Member::split(bytes, b"user:"), None);
         }
-        // A prefixed number in an arena without a prefix.
+        // These bytes encode a number after the text that members begin with, but the set has no such text.
         assert_eq!(Member::split(b"\xd8\x01", b""), None);
     }
 

@@ -1,7 +1,8 @@
 //! Removes members from a set: those that a client names, and expired ones.
 //!
-//! The other members keep their order, and the arena keeps its prefix. What is behind a removed member moves over it.
-//! If few members are removed, the index is kept, and only the places that change are written.
+//! The other members keep their order, and the set keeps the prefix that members may have in common. The bytes after a
+//! removed member move down. If few members are removed, the index is kept, and only the entries that change are
+//! written.
 
 use super::Members;
 use super::arena::Records;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::hash::hash64;
 
 impl<T: Tag> Members<T> {
-    /// Keeps the members for whose tags `is_kept` returns true.
+    /// Removes each member for whose slice tag `is_kept` returns false.
     pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         if self.iter().all(|(tag, _)| is_kept(tag)) {
             return;
@@ -29,7 +30,7 @@ impl<T: Tag> Members<T> {
         self.free(seed);
     }
 
-    /// Removes the members at the offsets `gone` in the arena, in ascending order.
+    /// Removes the members at the byte offsets `gone`, which are in ascending order.
     pub(in crate::counting) fn remove(&mut self, mut gone: impl DoubleEndedIterator<Item = usize> + Clone, seed: u64) {
         let is_index_kept = self.remove_from_index(gone.clone().rev(), seed);
         self.close_gaps(|_, _| gone.next());
@@ -39,8 +40,8 @@ impl<T: Tag> Members<T> {
         self.free(seed);
     }
 
-    /// Prepares the index for an arena without the members at the offsets `gone`, from the last one on. Returns false
-    /// if the index must then be made anew.
+    /// Removes the members at the byte offsets `gone`, from the last one on, from the index. Returns false if the index
+    /// must be rebuilt instead.
     fn remove_from_index(&mut self, gone: impl Iterator<Item = usize> + Clone, seed: u64) -> bool {
         let (index, (start, unit)) = (self.index, self.index.scale(self.front()));
         let (arena, groups) = self.buffer.split_at_mut(self.buffer.len() - index.bytes());
@@ -57,8 +58,8 @@ impl<T: Tag> Members<T> {
         index.remove(groups, values, hash_of)
     }
 
-    /// Removes members from the arena; allocates nothing, and leaves the index as it is. `next` finds the offset of the
-    /// next one to be removed, in the arena from an offset on.
+    /// Removes the bytes of members. It allocates nothing, and does not change the hash index. `next` returns the byte
+    /// offset of the next member to be removed, from a given offset on.
     fn close_gaps(&mut self, mut next: impl FnMut(&[u8], usize) -> Option<usize>) {
         let front = self.front();
         let (mut from, mut to) = (front, front);
@@ -80,10 +81,10 @@ impl<T: Tag> Members<T> {
         self.arena_len = if self.len == 0 { 0 } else { to as u32 };
     }
 
-    /// Frees the memory of removed members once it is most of the buffer.
+    /// Frees the memory of removed members if it is most of the buffer.
     fn free(&mut self, seed: u64) {
-        // A set that grows may take up to three times what it needs. So a set is not copied each time that a member is
-        // added and removed.
+        // A set that grows may take up to three times as much memory as it needs. So adding and removing a member again
+        // and again does not copy the set each time.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
         let needed = Self::bytes_of_read(self.as_bytes().len() as u64, room);
         if needed < self.heap_bytes() / 4
@@ -93,7 +94,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// A copy with as little free room as a set that was just loaded.
+    /// A copy with as little unused memory as a set that was just loaded.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -120,7 +121,7 @@ mod tests {
         members.insert(item, hash64(item, 7), 7, ()).unwrap();
     }
 
-    /// Memory is freed once most members are removed. Adding and removing a member again and again does not copy the
+    /// Memory is freed once most members are removed. Adding and removing one member again and again does not copy the
     /// others.
     #[test]
     fn a_set_shrinks_with_its_members() {
@@ -133,7 +134,7 @@ mod tests {
                 members.remove([0].into_iter(), 7);
                 assert_eq!(members.len(), left as usize);
                 assert!(members.heap_bytes() <= 4 * (Members::<()>::bytes_of_read(13 * u64::from(left), ROOM) + 16));
-                // The first member is removed and added again, so it becomes the last one.
+                // The first member is removed and added again, so it becomes the last member.
                 if left > 0 {
                     let first = members.iter().next().unwrap().1.text().to_vec();
                     members.remove([0].into_iter(), 7);
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Removes `items` at once.
+    /// Removes all of `items` in one call.
     fn remove<'a>(members: &mut Members, items: impl IntoIterator<Item = &'a [u8]>) {
         let offset = |item: &[u8]| members.offset_of(item, hash64(item, 7)).unwrap();
         let mut gone: Vec<_> = items.into_iter().map(offset).collect();
@@ -153,14 +154,14 @@ mod tests {
         members.remove(gone.into_iter(), 7);
     }
 
-    /// Items that all select the first 64th of the groups of any index, or all the last.
+    /// Items whose hashes select the first 64th of the groups of any index, or all the last 64th.
     fn of_one_group(number: usize, is_last: bool) -> Vec<Vec<u8>> {
         let bound = if is_last { u64::MAX - (u64::MAX >> 6) } else { u64::MAX >> 6 };
         let items = (0..).map(|number: u32| format!("m{number:011}").into_bytes());
         items.filter(|item| (hash64(item, 7) > bound) == is_last).take(number).collect()
     }
 
-    /// The index of a large set is kept, also if its members were chosen to meet in one group.
+    /// The index of a large set is kept, even if the members were chosen to select one group.
     #[test]
     fn a_removal_looks_at_few_groups() {
         for number in [40usize, 250, 4000, 65_000] {
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Once it has freed memory, a set is the same as one that was read.
+    /// After it has freed memory, a set is equal to a set that was loaded.
     #[test]
     fn a_set_that_shrinks_keeps_its_prefix_or_none() {
         for (first, prefix) in [("user:1", "user:"), ("ann", "")] {
@@ -200,7 +201,8 @@ mod tests {
         }
     }
 
-    /// A stored prefix without a member behind it would not load.
+    /// The prefix (text that members begin with) is removed with the last member. Without a member it could not be
+    /// loaded.
     #[test]
     fn a_prefix_goes_with_the_last_member() {
         let mut members = Members::<u8>::new();
@@ -216,8 +218,8 @@ mod tests {
     }
 
     proptest! {
-        /// Members are added and removed at random, one by one and several at once, and the set is now and then read
-        /// anew.
+        /// Members are added and removed at random, one by one and several at once. Now and then the set is stored and
+        /// loaded.
         #[test]
         fn a_set_has_the_members_that_are_left(
             pool in prop_oneof![
@@ -267,7 +269,7 @@ mod tests {
             }
             let mut never = Members::<()>::new();
             left.iter().for_each(|(item, _)| insert(&mut never, item));
-            // The member from which the prefix was taken may have been removed.
+            // The member from which the prefix (text that members begin with) was taken may have been removed.
             prop_assert!(members.iter().map(|(_, member)| member).eq(never.iter().map(|(_, member)| member)));
             prop_assert_eq!((members.len(), members.member_bytes()), (never.len(), never.member_bytes()));
             prop_assert!(gone.iter().all(|(item, _)| !members.contains(item, hash64(item, 7))));

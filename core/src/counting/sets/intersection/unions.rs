@@ -1,21 +1,21 @@
 //! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
 //!
-//! All slots that get the same part of the hash space are alike. If the number of members is taken as Poisson, slots
-//! are independent. A slot changes the signed sum by its effects on all unions. These depend on the pattern of the
-//! slot: the sets in which it is marked. So the variance is a sum of squares over all patterns. The true number of
-//! members does not vary like a Poisson number, which lowers the variance, as in
-//! [`estimate`](crate::counting::estimate).
+//! A slot is a bit of the bitmap, and is marked if the bit is set. All slots that get the same fraction of the hashes
+//! are alike. If the number of members is Poisson, slots are independent. A slot changes the signed sum by its effects
+//! on all unions. The effects depend on the pattern of the slot: the sets in which it is marked. So the variance is a
+//! sum of squares over all patterns. The true number of members does not vary like a Poisson number, which lowers the
+//! variance, as in [`estimate`](crate::counting::estimate).
 //!
-//! Each estimate of a union has its own error, so it may be that no sets have unions of all these sizes. A variance
-//! computed from 255 such estimates could be far too large or too small. So the variance is computed for the nearest
-//! sizes that sets can have ([`sets_near`]).
+//! Each estimate of a union has its own error. So possibly no sets have unions of exactly the estimated sizes. A
+//! variance computed from 255 such estimates could be far too large or too small. So the variance is computed for the
+//! nearest sizes that are possible ([`sets_near`]).
 
 use crate::counting::estimate::Segments;
 use crate::error::Error;
 use crate::size_limit::{try_collect, try_with_capacity};
 
-/// The most estimating counters in an intersection; all exact counters together count as one. Each additional counter
-/// doubles the number of unions: 255 for 8 counters.
+/// The largest number of estimating counters in an intersection. All exact counters together count as one. Each
+/// additional counter doubles the number of unions: there are 255 for 8 counters.
 pub(super) const MAX_INTERSECTED: usize = 8;
 
 /// An estimate of the number of members that all sets share, with its variance. The variance is infinite if the bitmaps
@@ -25,7 +25,7 @@ pub(super) struct Common {
     pub(super) variance: f64,
 }
 
-/// The number of members that is used instead of 0. With 0, the information would be infinite.
+/// This number of members replaces 0. With 0, the Fisher information would be infinite.
 const NONE: f64 = 1e-9;
 
 /// Estimates the number of members that all sets share, from all unions of the sets. Bit `i` of a union's index says
@@ -41,7 +41,7 @@ pub(super) fn of_unions(unions: &[Segments]) -> Result<Common, Error> {
     Ok(Common { estimate: estimate.clamp(0.0, smallest), variance })
 }
 
-/// The sign of a union: plus for an odd number of sets, minus for an even one.
+/// The sign of a union in the alternating sum: plus for an odd number of sets, minus for an even number.
 fn sign(marks: usize) -> f64 {
     if marks.count_ones() % 2 == 1 { 1.0 } else { -1.0 }
 }
@@ -61,7 +61,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // By how much each union's estimate decreases per free slot, and the mean of this decrease.
+        // `moves` has, for each union, how much its estimate decreases for each free slot of the bitmap; `mean` is the
+        // mean of this decrease.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -76,23 +77,23 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         });
         variance += slots.slots * squares.sum::<f64>();
     }
-    // The variance is NaN if a union has no free slot that contains information.
+    // The variance is NaN if a union has no free slot of the bitmap from which its size can be estimated.
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
-/// Adjusts the estimated sizes of unions to the nearest sizes that sets can have. Returns the number of members that
-/// all sets share.
+/// Adjusts the estimated sizes of unions to the nearest sizes that are possible for sets. Returns the number of members
+/// that all sets share.
 ///
-/// If a combination of sets has no members, its computed number is negative as often as it is positive. Setting only
-/// the negative numbers to 0 would put too many members in several sets, and the variance would be too large. So the
-/// positive numbers are scaled down, group by group, until the sum of each group is as before. The combinations in a
-/// group have the same number of sets and the same smallest set. The numbers of a small set have smaller errors, so
-/// they are not scaled together with those of larger sets.
+/// Each member is in exactly one combination of sets. If a combination has no members, their computed number is
+/// negative as often as it is positive. Setting only the negative numbers to 0 would put too many members in several
+/// sets, and the variance would be too large. So the positive numbers are scaled down, group by group, until the sum of
+/// each group is the same as at first. The combinations in a group have the same number of sets and the same smallest
+/// set. The numbers of a small set have smaller errors, so they are not scaled together with those of larger sets.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Computes for each `marks` the members that are in no other set than those of `marks`: all members except the
-    // union of the other sets.
+    // For each index, this computes the number of members that are in no other set than those of the index. It is the
+    // number of all members minus the size of the union of the other sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
@@ -119,8 +120,8 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Replaces the number at each index by a sum: the numbers at all indices whose bits are a subset of its bits, itself
-/// included.
+/// Replaces the number at each index by a sum: that of the numbers at all indices whose bits are a subset of the bits
+/// of this index, including itself.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
@@ -130,8 +131,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// For each set and each index that includes the set, replaces the number at the index. The new number is `join` of the
-/// old one and of the number at the index without the set.
+/// For each set and each index that includes the set, replaces the number at the index. The new number is the result of
+/// `join` for the old number and the number at the index without the set.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
