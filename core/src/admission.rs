@@ -1,5 +1,5 @@
-//! Admission: adds new items only while a value holds fewer items than a limit. The check and the addition are one
-//! step.
+//! Admission: new items are added to a filter or counter only while it holds fewer items than a limit. The check and
+//! the addition are one step.
 
 use hashbrown::HashTable;
 
@@ -11,8 +11,8 @@ use crate::size_limit::{array_bytes, try_with_capacity};
 pub enum Admission {
     /// The item was new, and was added.
     Admitted,
-    /// The item was known already. An earlier equal item of the same call makes it known too. A known item is never
-    /// rejected.
+    /// The item is in the filter or counter already, or an earlier item of the same call is equal. Such an item is
+    /// never rejected.
     Known,
     /// The item is new, and was rejected.
     Rejected,
@@ -21,7 +21,7 @@ pub enum Admission {
 /// The limit of an admission, and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// New items are admitted while the value holds fewer than `limit` items.
+    /// New items are admitted while the filter or counter holds fewer than `limit` items.
     pub limit: u64,
     /// Whether to admit either all new items or none.
     pub all: bool,
@@ -30,17 +30,18 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The number of `new` distinct new items that are admitted when `present` items are there already.
+    /// The number of items that are admitted, if a call has `new` distinct new items and the filter or counter has
+    /// `present` items already.
     pub(crate) fn admitted(&self, present: u64, new: usize) -> usize {
         let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
         if self.all && new > left { 0 } else { new.min(left) }
     }
 }
 
-/// The items of a call, sorted into known ones and distinct new ones. All memory is allocated at once, so that no
-/// allocation can fail after a change.
+/// The items of a call, divided into known items (which are present already) and distinct new items. All memory is
+/// allocated before the first change, so that no allocation can fail after it.
 pub(crate) struct LookUp<K> {
-    /// For each item, its index in `new`; `None` if the item is known.
+    /// For each item, its index in `new`; `None` if the item is present already.
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
@@ -61,7 +62,7 @@ impl<K: PartialEq> LookUp<K> {
         Ok(LookUp { items, new, places, answers })
     }
 
-    /// Records the next item. `key` distinguishes items, and `hash` is the hash of `key`.
+    /// Records the next item of the call. `key` distinguishes items, and `hash` is the hash of `key`.
     pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) {
         if is_known {
             return self.items.push(None);
@@ -79,8 +80,8 @@ impl<K: PartialEq> LookUp<K> {
         &self.new
     }
 
-    /// Returns the outcome of every item; `of_new` has the outcomes of the distinct new items. A repeated item is known
-    /// if its first occurrence was admitted.
+    /// Returns the outcome of every item. `of_new` has the outcomes of the distinct new items. A repeated item is
+    /// [`Admission::Known`] if its first occurrence was admitted.
     pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
         let (mut reported, mut answers) = (0, self.answers);
         answers.extend(self.items.iter().map(|&item| match item {
@@ -98,8 +99,8 @@ impl<K: PartialEq> LookUp<K> {
     }
 }
 
-/// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted`, [`Admission::Rejected`] for the
-/// rest.
+/// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted` items, [`Admission::Rejected`] for
+/// the others.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].

@@ -1,33 +1,33 @@
-//! Bits over words: set, get, count, combine. No hashing, no formulas.
+//! Bitmaps of 64-bit words: functions that read, set, count and unite bits.
 //!
-//! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Stored bitmaps are
-//! these words in little-endian order, so this numbering is part of the stored format.
+//! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Stored bitmaps are these words in
+//! little-endian order, so this numbering is part of the stored format.
 //!
-//! The functions that walk whole bitmaps are compiled again for processors with wide registers, and `multiversion`
-//! picks one at run time. The module is built for baseline x86-64, which has no population count.
+//! Functions that read whole bitmaps are also compiled for processors with wide registers, and `multiversion` chooses
+//! at run time. The module is built for baseline x86-64, which has no population count.
 
 use multiversion::multiversion;
 
 use crate::parallel::{self, PIECE_BYTES};
 
-/// Bits in a word.
+/// The number of bits in a word.
 pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 
-/// Is bit `index` set?
+/// Whether bit `index` is set.
 ///
 /// # Panics
-/// When `index` lies outside `words`.
+/// If `index` is outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
-    // This does not use `bitvec`, which compares lengths at each step, because a look-up calls it for each bit of an
-    // item.
+    // A look-up calls this function for each bit of an item. So it does not use `bitvec`, which compares lengths each
+    // time.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
-/// Sets bit `index`; returns whether it was free before.
+/// Sets bit `index`. Returns whether it was 0 before.
 ///
 /// # Panics
-/// When `index` lies outside `words`.
+/// If `index` is outside `words`.
 #[inline]
 pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     let (word, bit) = (&mut words[index / WORD_BITS], index % WORD_BITS);
@@ -37,9 +37,9 @@ pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     before >> bit & 1 == 0
 }
 
-/// Sets the bits at these positions, each by a store of one byte. Neighbouring positions are often in one word, and a
-/// store to a word would have to wait for the previous store to it.
-// Not inlined: in a function of its own the compiler knows that no store changes a position.
+/// Sets the bits at these positions, each by storing one byte. Neighbouring positions are often in the same word, and a
+/// store of a word would have to wait for the previous store to it.
+// This function is not inlined. If it is separate, the compiler knows that no store changes a position.
 #[inline(never)]
 pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
@@ -75,7 +75,7 @@ pub(crate) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// ORs `src` into `dst` word by word, up to the length of the shorter one.
+/// ORs `src` into `dst` word by word, up to the length of the shorter slice.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
     for (to, from) in dst.iter_mut().zip(src) {
@@ -83,11 +83,11 @@ pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
     }
 }
 
-/// Bytes of a memory page: the smallest page of the supported kernels. Pages of zeros are skipped as a whole. Free to
-/// change: nothing stored depends on it.
+/// The size of a memory page, in bytes: the smallest on the supported systems. Pages of zeros are not copied. The
+/// number may be changed: nothing stored depends on it.
 const PAGE_BYTES: usize = 4096;
 
-/// Words of a page.
+/// The number of words in a page.
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because writing
@@ -96,7 +96,7 @@ pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     copy_pages(dst, src, |_| 0);
 }
 
-/// Copies as [`copy_to_zeroed`] does, and returns the number of set bits. Each page is counted right after it was
+/// Does the same as [`copy_to_zeroed`], and returns the number of set bits. Each page is counted right after it was
 /// copied, while it is in the first-level cache.
 pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     copy_pages(dst, src, count_ones_in_bytes)
@@ -123,8 +123,8 @@ fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T],
     parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
 }
 
-/// ORs `src` into `dst` of the same length, and returns the number of newly set bits. Pages of zeros in `src` leave
-/// `dst` untouched.
+/// ORs `src` into `dst`, which has the same length. Returns the number of newly set bits. If a page of `src` has only
+/// zeros, the page of `dst` is not written.
 pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut new = 0;
@@ -139,7 +139,7 @@ pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     })
 }
 
-/// Whether every page of `bytes` has a bit set. If so, copying `bytes` makes every page of the destination resident.
+/// Whether every page of `bytes` has a set bit. If so, copying `bytes` writes to every page of the destination.
 pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }
@@ -147,12 +147,12 @@ pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
 /// Whether any bit is set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn has_ones(bytes: &[u8]) -> bool {
-    // Lines of 64 bytes are tested as a whole, because an exit after each byte would prevent vectorization.
+    // Blocks of 64 bytes are tested as a whole, because an exit after each byte would prevent vectorization.
     let (lines, rest) = bytes.as_chunks::<64>();
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }
 
-/// Prefetches the word that holds bit `index`. Any index is allowed.
+/// Prefetches the word that has bit `index`. Any index is allowed.
 #[inline]
 pub(crate) fn prefetch(words: &[u64], index: usize) {
     prefetch_index::prefetch_index(words, index / WORD_BITS);
@@ -191,7 +191,7 @@ mod tests {
         let mut dst = vec![0u64; src.len()];
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!(dst, src);
-        // Pages of zeros in `src` are not written, so the words with a 2 keep their value.
+        // Pages of zeros in `src` are not written, so the words that are 2 keep their value.
         dst.fill(2);
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 0, 1));

@@ -1,11 +1,11 @@
-//! Errors of the core.
+//! Errors of this library.
 //!
-//! Every variant has the expected and the found value. Clients match on texts that the server module writes; the texts
-//! of `Display` here are for library users and logs.
+//! The texts of `Display` are for users of the library and for logs. The server module has texts of its own for many
+//! errors, because clients match on them.
 
 use std::fmt;
 
-/// Declares an enum in which each variant has a name for users. `name` returns the name, and `Display` writes it. The
+/// Declares an enum in which each variant has a name for users. `name` returns this name, and `Display` writes it. The
 /// server module uses this macro too.
 #[doc(hidden)]
 #[macro_export]
@@ -17,7 +17,7 @@ macro_rules! named {
         }
 
         impl $Named {
-            /// The name for users.
+            /// The name of the variant for users.
             pub fn name(self) -> &'static str {
                 match self {
                     $($Named::$variant => $name,)+
@@ -35,7 +35,7 @@ macro_rules! named {
 pub(crate) use named;
 
 named! {
-    /// A parameter of a value.
+    /// A parameter of a filter, a counter, a window or a query.
     ///
     /// ```
     /// assert_eq!(rollcall_core::error::Parameter::ErrorRate.name(), "error rate");
@@ -43,7 +43,7 @@ named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum Parameter {
-        /// The number of items or members that the value is sized for.
+        /// The number of items or members that a filter or counter is sized for.
         Capacity = "capacity",
         /// The rate of false positives of a filter, or the relative error of a counter.
         ErrorRate = "error rate",
@@ -57,25 +57,26 @@ named! {
         Shape = "shape",
         /// The number of members up to which a counter is exact.
         ExactLimit = "exact limit",
-        /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
+        /// The number of bytes that the members of an exact counter may take together.
         ExactBytes = "exact bytes",
         /// Seed of the hash.
         Seed = "seed",
-        /// The number of counters in one query.
+        /// The number of counters in a query.
         Counters = "number of counters",
         /// The length of a window, in seconds.
         Window = "window",
-        /// The span of a query, in seconds.
+        /// The number of seconds back in time that a query covers.
         Seconds = "seconds",
         /// The number of slices of a window.
         Slices = "slices",
         /// The number of a slice.
         Slice = "slice",
-        /// The name of a partitioned value: the common prefix of the keys of its parts.
+        /// The name of a filter or counter that is split into parts, each under its own key. The keys begin with this
+        /// name.
         Name = "name",
-        /// The number of parts of a partitioned value.
+        /// The number of parts into which a filter or counter is split.
         Parts = "number of parts",
-        /// The index of a part of a partitioned value.
+        /// The index of one part of a filter or counter that is split into parts.
         Part = "part",
     }
 }
@@ -84,13 +85,14 @@ named! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// The largest size of one value.
+    /// The largest size of one filter or counter.
     Value,
     /// The memory that is still free.
     Memory,
 }
 
-/// An error of the core. A function that returns one has changed nothing, unless its documentation says otherwise.
+/// An error of this library. A function that returns an error has changed nothing, unless its documentation says
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -104,13 +106,13 @@ pub enum Error {
         /// The given value, as text.
         got: String,
     },
-    /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
+    /// The filter or counter would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
     #[error("{needed_bytes} bytes needed, more than the limit of {limit_bytes}")]
     TooLarge {
-        /// Bytes that the whole value would take. If free memory is the limit, only the bytes by which the value would
-        /// grow.
+        /// The bytes that the whole filter or counter would take. If free memory is the limit, only the bytes by which
+        /// it would grow.
         needed_bytes: u64,
-        /// Bytes that the value may take.
+        /// The bytes that the filter or counter may take.
         limit_bytes: u64,
         /// The limit that was exceeded.
         limit: Limit,
@@ -118,7 +120,7 @@ pub enum Error {
     /// An allocation failed.
     #[error("no memory for {needed_bytes} bytes")]
     OutOfMemory {
-        /// Bytes that could not be allocated.
+        /// The number of bytes that could not be allocated.
         needed_bytes: u64,
     },
     /// A filter that does not scale is full: it has reached its capacity, or the number of set bits that it was sized
@@ -128,10 +130,10 @@ pub enum Error {
         /// The capacity of the filter, in items.
         capacity: u64,
     },
-    /// Two values cannot be merged because they differ in a parameter.
+    /// Two filters or counters cannot be merged because they differ in a parameter.
     #[error("{parameter} differs: destination has {ours}, source has {theirs}")]
     Incompatible {
-        /// The parameter in which the two values differ.
+        /// The parameter in which they differ.
         parameter: Parameter,
         /// The parameter's value in the destination.
         ours: String,
@@ -146,21 +148,21 @@ pub enum Error {
         /// The false-positive rate that the filter was made with.
         asked: f64,
     },
-    /// A slice has begun while a dump was read, so the dump must start again with iterator 0.
+    /// A slice has begun since the dump (`SCANDUMP`) began, so the dump must start again with iterator 0.
     #[error("a slice has begun since the dump did: start again with iterator 0, got {iterator}")]
     Stale {
         /// The iterator at which the dump was to continue.
         iterator: u64,
     },
-    /// Members were requested from a counter that holds an estimate.
+    /// Members were requested from a counter that only estimates their number.
     #[error("the counter had more than {exact_limit} members or {exact_bytes} bytes of them: it holds an estimate")]
     NotExact {
         /// The number of members up to which the counter lists them.
         exact_limit: u32,
-        /// Bytes that the listed members may take together.
+        /// The bytes up to which the counter lists its members.
         exact_bytes: u32,
     },
-    /// New members would make an exact counter an estimate.
+    /// New members would turn an exact counter into an estimating counter.
     #[error(
         "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to which \
          the counter is exact"
@@ -168,17 +170,17 @@ pub enum Error {
     PastExact {
         /// The number of members up to which the counter is exact.
         exact_limit: u32,
-        /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
+        /// The number of bytes that the members of the exact counter may take together.
         exact_bytes: u32,
         /// The number of members after the change.
         members: u64,
-        /// The sum of the lengths of the members after the change, in bytes.
+        /// The bytes that the members would take together after the change.
         bytes: u64,
     },
-    /// Stored or received bytes do not describe a value.
+    /// Bytes that were loaded or received do not describe a filter or counter.
     #[error("{field}: expected {expected}, got {got}")]
     Corrupt {
-        /// The name of the wrong field.
+        /// The name of the field that is wrong.
         field: &'static str,
         /// The value that was expected.
         expected: String,
@@ -198,7 +200,7 @@ impl Error {
         Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
-    /// [`Error::OutOfRange`], unless the parameter is in its range.
+    /// Returns [`Error::OutOfRange`], unless the parameter is in its range.
     #[inline(always)]
     pub(crate) fn check_range(
         is_in_range: bool,
@@ -209,7 +211,7 @@ impl Error {
         if is_in_range { Ok(()) } else { Err(Self::out_of_range(parameter, expected, got)) }
     }
 
-    /// [`Error::Corrupt`], unless the field has a valid value.
+    /// Returns [`Error::Corrupt`], unless the field has a valid value.
     #[inline(always)]
     pub(crate) fn check_field(
         is_valid: bool,
@@ -220,7 +222,7 @@ impl Error {
         if is_valid { Ok(()) } else { Err(Self::corrupt(field, expected, got)) }
     }
 
-    /// [`Error::Incompatible`], unless both values are equal.
+    /// Returns [`Error::Incompatible`], unless both values are equal.
     pub(crate) fn check_same<T: PartialEq + fmt::Display>(
         parameter: Parameter,
         ours: T,
@@ -229,7 +231,7 @@ impl Error {
         if ours == theirs { Ok(()) } else { Err(Self::incompatible(parameter, ours, theirs)) }
     }
 
-    /// Shorthand for [`Error::Corrupt`]. For the tool and the server module.
+    /// Makes an [`Error::Corrupt`]. The command-line tool and the server module call this function.
     ///
     /// ```
     /// let error = rollcall_core::error::Error::corrupt("file", "at least 8 bytes", 3);

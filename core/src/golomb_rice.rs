@@ -3,11 +3,11 @@
 //! A gap is the number of zeros between a set bit and the previous set bit. It is written in Golomb-Rice code (Golomb,
 //! "Run-Length Encodings", 1966; Rice and Plaunt, "Adaptive Variable-Length Coding for Efficient Compression of
 //! Spacecraft Television Data", 1971): `gap >> k` ones, a zero, then the low `k` bits of the gap, lowest first. `k` is
-//! computed from the number of bits and the number of set bits. The code fills each byte from its lowest bit up; the
-//! rest of the last byte is 0.
+//! computed from the number of bits and the number of set bits. The code fills each byte from its lowest bit up. Unused
+//! bits of the last byte are 0.
 //!
-//! Worked example: 512 bits, with 0, 9 and 300 set, have `k` = 7. The gaps 0, 8 and 290 are written
-//! `0 0000000`, `0 0001000` and `110 0100010`: bytes 00 10 13 01.
+//! Worked example: 512 bits, with 0, 9 and 300 set, lead to `k` = 7. The gaps 0, 8 and 290 are written `0 0000000`, `0
+//! 0001000` and `110 0100010`: bytes 00 10 13 01.
 //!
 //! A code takes at most 2 % more than the entropy of bits that are set at random.
 
@@ -16,24 +16,25 @@ use crate::error::Error;
 /// The name of the coded payload in errors.
 const FIELD: &str = "coded payload";
 
-/// The number `k` of low bits of a gap that are written verbatim. It is the best choice, given the mean gap, for bits
-/// that are set at random (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
+/// The number `k` of low bits of a gap that are written as they are. It is the best choice for bits that are set at
+/// random (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
 fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
-    // log2 of (mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2), rounded down; 123 / 256 is half of that factor. No bitmap here
-    // has 2^56 bits.
+    // This is log2 of (mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2), rounded down. 123 / 256 is half of the second factor.
+    // No bitmap has 2^56 bits, so the product does not overflow.
     let ones = num_ones.max(1);
     let halves = num_bits.saturating_sub(num_ones).saturating_mul(2).saturating_add(ones);
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
-/// The most bytes that the code can have for `num_ones` set bits among `num_bits` bits, wherever the set bits are.
+/// The largest number of bytes of the code for `num_ones` set bits among `num_bits` bits, for any positions of the set
+/// bits.
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
-    // A one in the code stands for `2^low_bits` zeros of the bitmap. This limits the number of ones.
+    // A 1 in the code stands for `2^low_bits` zeros of the bitmap. This limits the number of 1 bits.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
-/// The largest number of bits that [`encode`] appends together. No gap has more low bits than this minus 1.
+/// The largest number of bits that [`encode`] appends in one step. A gap always has fewer low bits than this.
 const WORD_BITS: u32 = u32::BITS;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
@@ -54,7 +55,7 @@ pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
         let gap = one - next;
         next = one + 1;
         let (mut high, low) = (gap >> low_bits, gap & ((1 << low_bits) - 1));
-        // A zero and the low bits always fit in a word. Only a long run of ones is appended in several steps.
+        // A zero and the low bits always fit in one word. Only a long run of ones is appended in several steps.
         while high + 1 + u64::from(low_bits) > WORD_BITS.into() {
             let some = high.min(WORD_BITS.into());
             push((1 << some) - 1, some as u32);
@@ -74,7 +75,7 @@ pub(crate) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, visit: impl FnM
     Error::check_field(rest.is_empty(), FIELD, "the end after the last code", "more")
 }
 
-/// The same as [`decode`], but other bytes may follow the code. Returns the bytes after the code.
+/// Does the same as [`decode`], but other bytes may follow the code. Returns the bytes after the code.
 ///
 /// # Errors
 /// [`Error::Corrupt`] unless the bytes begin with a code of `num_ones` positions below `num_bits`.
@@ -102,16 +103,16 @@ pub(crate) fn decode_front(
     Ok(&bytes[bytes.len() - bits.rest.len() - (bits.len / 8) as usize..])
 }
 
-/// Reads bits from bytes, lowest first.
+/// Reads bits from bytes, the lowest bit of each byte first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, with zeros above them. `len` is at most 63, so that no shift is by 64.
+    /// The next `len` bits, with zeros above them. `len` is at most 63, so that no shift is by 64 bits.
     pending: u64,
     len: u32,
 }
 
 impl Bits<'_> {
-    /// Loads as many whole bytes into `pending` as fit or are left.
+    /// Loads whole bytes into `pending`, until it is full or no bytes are left.
     #[inline(always)]
     fn fill(&mut self) {
         let num_bytes = ((u64::BITS - 1 - self.len) / 8) as usize;
@@ -128,8 +129,7 @@ impl Bits<'_> {
         self.rest = rest;
     }
 
-    /// Consumes the code of a gap with `low_bits` low bits, at most 31. Returns the high part of the gap and the low
-    /// bits.
+    /// Reads the code of a gap with `low_bits` low bits, at most 31. Returns the high part of the gap and its low bits.
     #[inline(always)]
     fn take_code(&mut self, low_bits: u32) -> Result<(u64, u64), Error> {
         let high = self.pending.trailing_ones();
@@ -138,7 +138,7 @@ impl Bits<'_> {
             self.fill();
             return Ok((self.take_ones()?, self.take(low_bits)?));
         }
-        // Usually the whole code of a gap is in `pending`. It is then read without checking each part.
+        // Usually `pending` has the whole code of a gap, which is then read without checking each part.
         let low = self.pending >> (high + 1) & ((1 << low_bits) - 1);
         self.skip(len);
         Ok((high.into(), low))
@@ -148,7 +148,7 @@ impl Bits<'_> {
         Error::corrupt(FIELD, "more bits", "the end")
     }
 
-    /// Counts the ones before the next zero, and consumes them and the zero.
+    /// Counts the ones before the next zero, and skips the ones and the zero.
     #[inline(always)]
     fn take_ones(&mut self) -> Result<u64, Error> {
         let mut taken = 0;
@@ -167,7 +167,7 @@ impl Bits<'_> {
         }
     }
 
-    /// The next `len` bits, at most 32.
+    /// Reads the next `len` bits, at most 32.
     #[inline(always)]
     fn take(&mut self, len: u32) -> Result<u64, Error> {
         if len > self.len {
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Encodes bit by bit, straight from the definition of the code.
+    /// Encodes bit by bit, according to the definition of the code.
     fn by_definition(ones: &[u64], num_bits: u64) -> Vec<u8> {
         let (k, mut bits, mut next) = (low_bits(ones.len() as u64, num_bits), Vec::new(), 0);
         for &one in ones {
@@ -235,7 +235,7 @@ mod tests {
                 for before in 0..40u64 {
                     let gap = (high << k) + (1 << k) - 1;
                     let start: Vec<u64> = (0..before).chain([before + gap, before + gap + 1]).collect();
-                    // Finds a number of bits for which `k` bits of the gap are low.
+                    // This finds a number of bits for which `k` bits of the gap are low bits.
                     let fits = |num_bits: &u64| low_bits(start.len() as u64, *num_bits) == k;
                     let sizes = (0..40).map(|size| (before + gap + 2).max(1 << size));
                     let Some(num_bits) = sizes.filter(|size| *size <= 1 << 32).find(fits) else { continue };
@@ -247,14 +247,14 @@ mod tests {
         }
     }
 
-    /// Two codes of 33 bits. The first one takes the last bit of a word, so the second one begins after a full word.
+    /// Two codes of 33 bits. The first code ends with the last bit of a word, so the second code begins in a new word.
     #[test]
     fn codes_that_are_a_bit_longer_than_a_word_are_whole() {
         for k in 1..12u64 {
             let gap = ((32 - k) << k) + (1 << k) - 1;
             let ones: Vec<u64> = (1..=70).map(|number| number * (gap + 1) - 1).collect();
             let last = ones[ones.len() - 1];
-            // Appends short gaps until `k` bits of each gap are low.
+            // Short gaps are appended until `k` bits of each gap are low bits.
             let ones: Vec<u64> = ones.into_iter().chain(last + 1..last + 4000).collect();
             let fits = |num_bits: &u64| u64::from(low_bits(ones.len() as u64, *num_bits)) == k;
             let num_bits = (1..100).map(|step| last + 4000 + (step << (k + 8))).find(fits).unwrap();
@@ -269,14 +269,15 @@ mod tests {
                 assert_eq!(decoded(&encoded(&ones, num_bits), 1, num_bits).unwrap(), ones);
             }
         }
-        // One long gap among many short ones. Its code has hundreds of ones in a row.
+        // There is one long gap among many short gaps. Its code has hundreds of ones in a row.
         let ones: Vec<u64> = (0..300).chain([100_000]).collect();
         assert_eq!(decoded(&encoded(&ones, 1 << 17), 301, 1 << 17).unwrap(), ones);
         let all: Vec<u64> = (0..100).collect();
         assert_eq!(decoded(&encoded(&all, 100), 100, 100).unwrap(), all);
     }
 
-    /// Bits set independently, from one in four to one in a thousand, take little more than their entropy.
+    /// If bits are set independently, from one in four to one in a thousand, the code is little longer than their
+    /// entropy.
     #[test]
     fn code_is_near_entropy() {
         for one_in in [4u64, 7, 10, 30, 100, 1000] {

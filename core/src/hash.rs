@@ -1,6 +1,6 @@
-//! Hash functions of items and of stored bytes, and hashes in chunks. XXH3 is frozen by its specification and
-//! MurmurHash64A by its author, so bits stored today can be read for ever. Any change of a hash breaks every stored
-//! value.
+//! Hash functions for items and for stored bytes, and chunks of hashes. XXH3 is frozen by its specification, and
+//! MurmurHash64A by its author. So bits that are stored today can always be read. Any change of a hash function makes
+//! every stored value unreadable.
 
 use std::iter::from_fn;
 
@@ -8,13 +8,13 @@ use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
 
 /// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In the cache-line layout, the numbers
-/// are the halves of XXH3-128 ([`hash128`]). In the classic layout, they are the start and the step of the positions
+/// are the halves of XXH3-128 ([`hash128`]). In RedisBloom's layout, they are the start and the step of the positions
 /// (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
-    /// The low half of XXH3-128, or the start in the classic layout.
+    /// The low half of XXH3-128, or the start in RedisBloom's layout.
     pub lo: u64,
-    /// The high half of XXH3-128, or the step in the classic layout.
+    /// The high half of XXH3-128, or the step in RedisBloom's layout.
     pub hi: u64,
 }
 
@@ -31,14 +31,14 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
 pub(crate) type Marks = u64;
 
 /// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
-/// cache misses overlap. At the end of each chunk, a core waits for the last misses. In a larger chunk, this wait is a
-/// smaller part of the time.
+/// cache misses overlap. At the end of each chunk, a core waits for the last cache misses. The larger the chunk, the
+/// smaller is this fraction of the time.
 pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
 /// At most [`CHUNK`] hashes.
 pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
 
-/// Replaces the hashes in a chunk by the next ones.
+/// Replaces the hashes in a chunk by the next hashes.
 pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>) {
     chunk.clear();
     chunk.extend(hashes.take(CHUNK));
@@ -55,12 +55,12 @@ pub(crate) fn fill_beside(
     other.for_each(|()| ());
 }
 
-/// The mask of the first `len` hashes of a chunk, at most [`CHUNK`].
+/// The mask of the first `len` hashes of a chunk. `len` is at most [`CHUNK`].
 pub(crate) fn first_marks(len: usize) -> Marks {
     Marks::MAX.checked_shr((CHUNK - len) as u32).unwrap_or(0)
 }
 
-/// The positions of the bits set in `marks`, a mask with one bit for each hash of a chunk, ascending.
+/// The indices of the bits that are set in `marks`, ascending. `marks` is a mask with one bit for each hash of a chunk.
 #[inline(always)]
 pub(crate) fn marked(mut marks: Marks) -> impl Iterator<Item = usize> {
     from_fn(move || {
@@ -83,14 +83,14 @@ pub(crate) fn first_marked(marks: Marks, count: u64) -> Marks {
     marks ^ rest
 }
 
-/// XXH3-64 of `item` under `seed`. It determines the slot of a member in a counter.
+/// XXH3-64 of `item` under `seed`. It determines the bit that a member sets in an estimating counter.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {
     if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
-/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. Because of the seed,
-/// the check also fails for an intact piece in the wrong place.
+/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and of pieces of payload. Because of the
+/// seed, the check also fails for an intact piece at a wrong position.
 #[inline]
 pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
@@ -103,7 +103,7 @@ pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: 
     hash.digest()
 }
 
-/// The multiplier of MurmurHash64A; RedisBloom seeds its first hash with it as well.
+/// The multiplier of MurmurHash64A. RedisBloom also seeds its first hash with it.
 const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
 /// The shift of MurmurHash64A, in bits.

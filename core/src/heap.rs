@@ -1,14 +1,13 @@
-//! The memory that a value holds, for a server that measures and moves it.
+//! The memory that a filter or counter holds, for a server that measures and moves it.
 
 use std::alloc::Layout;
 
-/// A value whose memory is on the heap.
+/// A filter or counter, whose memory is on the heap.
 pub trait OnHeap {
-    /// Calls `visit` with the layout of every heap allocation that the value owns.
+    /// Calls `visit` with the size and alignment of every heap allocation that the value owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
-    /// The bytes of the value, computed at a cost that does not grow with the value. Memory that several values may
-    /// share is left out.
+    /// The bytes of the value, computed in constant time. Memory that several values may share is left out.
     fn num_bytes(&self) -> u64;
 
     /// Lets `mover` move the large buffer with the number `index`. Returns false if the value has no such buffer.
@@ -18,7 +17,7 @@ pub trait OnHeap {
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool;
 }
 
-/// Moves buffers, as the defragmenter of a server does.
+/// Moves buffers to other addresses, as the defragmenter of a server does.
 pub trait Mover {
     /// Returns the same elements, at another address or at the same one.
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]>;

@@ -10,12 +10,12 @@ use crate::error::Error;
 use crate::live::Windowed;
 use crate::window::{ClockSource, Time, Window};
 
-/// A field of the reply.
+/// A field of the reply to `BF.INFO` or `LC.INFO`.
 #[derive(Debug)]
 pub struct InfoField<F> {
     /// The label before the value in the full reply, as in RedisBloom.
     pub label: &'static str,
-    /// The argument that asks for this field alone.
+    /// The argument of the command that selects this field.
     pub word: &'static CStr,
     /// The same word in lower case.
     pub name: &'static CStr,
@@ -32,7 +32,7 @@ pub enum Field {
     Double(f64),
     /// A text of one word.
     Text(&'static str),
-    /// No value: for example, a value without a window has no seconds of a window.
+    /// There is no value. For example, a filter without a window has no window length.
     Null,
 }
 
@@ -44,7 +44,7 @@ pub struct FilterAt<'a> {
     time: Time,
 }
 
-/// A counter at a given time, and a counter of the members that are live at this time.
+/// A counter at a given time, and a counter of the members that have not expired at this time.
 #[derive(Debug)]
 pub struct CounterAt<'a> {
     counter: &'a Counter,
@@ -80,8 +80,8 @@ type OfFilter = fn(&FilterAt<'_>) -> Field;
 /// The function that computes a field of a counter.
 type OfCounter = fn(&CounterAt<'_>) -> Field;
 
-/// The number of fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the other fields are sent
-/// only if requested by name.
+/// The number of fields in the reply of `BF.INFO` without a field name. Clients expect exactly five. So the other
+/// fields are sent only if they are requested by name.
 pub const FILTER_FIELDS_SHOWN: usize = 5;
 
 /// The fields of filters, in the order of the reply.
@@ -132,7 +132,7 @@ fn seconds(window: Option<&Window>) -> Field {
     number(window.map(|window| window.seconds()))
 }
 
-/// The present slice of a value with a window of time.
+/// The newest slice of a value at `time`, if it has a window.
 fn slice<T: Windowed>(value: &T, time: Time) -> Field {
     number(value.window().and_then(|_| value.present_slice(time)))
 }

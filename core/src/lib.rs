@@ -2,15 +2,15 @@
 //! the same name is built on it.
 //!
 //! - [`counting`]: a [`Counter`](counting::Counter) counts distinct members. It is exact and lists its members while it
-//!   is small; later it estimates their number with a known standard error.
-//! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) answers whether an item may have been added, or certainly
-//!   was not.
-//! - [`admission`]: new items are added only while a value holds fewer items than a limit.
-//! - [`live`]: adding items to a filter or a counter; if it has a window, at a given time.
-//! - [`partition`]: one logical filter or counter over the keys of several parts, on the nodes of a cluster.
+//!   is small. Later it estimates their number with a known standard error.
+//! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) answers whether an item may have been added, or certainly was
+//!   not.
+//! - [`admission`]: new items are added only while a filter or counter holds fewer items than a limit.
+//! - [`live`]: changes of a filter or counter; with a window, at a given time.
+//! - [`partition`]: one logical filter or counter that is split into several keys, on the nodes of a cluster.
 //! - [`persist`]: filters and counters as bytes, to store or to send. [`persist::load`] reads the replies of a server
 //!   to `SCANDUMP`.
-//! - [`size_limit`]: how many bytes a value may take.
+//! - [`size_limit`]: how many bytes a filter or counter may take.
 //! - [`unstable`]: the interfaces that the server module is built on. **They may change in any release.**
 //!
 //! ```

@@ -1,8 +1,9 @@
-//! Changes of filters and counters: the one entry point for everything that adds to them.
+//! Changes of filters and counters. All changes are made through [`Live`].
 //!
-//! A value with a window moves from slice to slice as time passes. The caller gives the time of each change. The first
-//! change in a later slice first moves the value to that slice. A call that changes nothing does not move the value on.
-//! If the clock was set back, a call that adds known items moves the value back to the clock.
+//! A windowed filter or counter moves from slice to slice as time passes. The caller gives the time of each change. If
+//! this time is in a later slice, the change first moves the filter or counter to that slice. A call that changes
+//! nothing does not move it on. But if the clock was set back, even a call whose items are all present already moves it
+//! back to the slice of the clock.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -28,7 +29,7 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
 use crate::window::{ClockSource, Merging, Move, Time, Window};
 
-/// Gives access to change a filter or a counter at a given time.
+/// A handle to change a filter or a counter at a given time.
 #[derive(Debug)]
 #[must_use]
 pub struct Live<'v, T: Windowed> {
@@ -37,17 +38,17 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of the changes of a [`Live`] value. A replica of the value has to make the same moves and changes in the
-/// same order.
+/// The outcome of the changes that were made through a [`Live`]. A replica has to make the same moves and changes in
+/// the same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
-    /// The move that was made before the changes.
+    /// The move of the window that was made before the changes.
     pub before: Move,
     /// Whether anything changed, apart from the moves.
     pub changed: bool,
-    /// The rebase that was made after the changes. Only merges make such a rebase.
+    /// The renumbering of slices ([`Move::Rebase`]) that was made after the changes. Only merges make one.
     pub after: Move,
-    /// The expired data that the moves dropped. Freeing it may take long.
+    /// The expired data that the moves removed. Freeing it may take long.
     pub expired: F,
 }
 
@@ -70,40 +71,41 @@ pub struct Outcome<F> {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub trait Windowed: Sized + sealed::Sealed {
-    /// The expired data that a move drops.
+    /// The expired data that a move removes.
     type Expired: Default;
 
     /// The window of time, if the value has one.
     fn window(&self) -> Option<&Window>;
 
-    /// The newest slice that the value has reached, if it has slices.
+    /// The number of the newest slice, if there is a window.
     fn newest_slice(&self) -> Option<u64>;
 
-    /// The present slice of the value at `time`, if the value has slices. For the server module.
+    /// The slice that is the newest at `time`, if there is a window. The server module calls this method.
     #[doc(hidden)]
     fn present_slice(&self, time: Time) -> Option<u64> {
         let newest = self.newest_slice()?;
         Some(self.window().map_or(newest, |window| window.present(newest, time)))
     }
 
-    /// Changes the clock source of the window. For the server module.
+    /// Changes the clock source of the window. The server module calls this method.
     #[doc(hidden)]
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
-    /// Begins all slices up to `slice`, if it is later than the newest, and returns the data that expires.
+    /// Begins all slices up to `slice`, if it is later than the newest slice. Returns the data that expires.
     fn advance(&mut self, slice: u64) -> Self::Expired;
 
-    /// Gives the newest slice the earlier number `slice`, and lowers the numbers of all other slices by as much.
+    /// Gives the newest slice the earlier number `slice`, and lowers the numbers of all other slices by the same
+    /// amount.
     fn rebase(&mut self, slice: u64);
 
-    /// Whether adding a known item again renews it, so that it expires later. For the server module.
+    /// Whether adding an item again renews it, so that it expires later. The server module calls this method.
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
-    /// The effect that merging `others` at `time` has on the slices. For the server module.
+    /// How merging `others` at `time` renumbers the slices. The server module calls this method.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] or [`Error::Incompatible`] if the merge would expire items early.
+    /// [`Error::OutOfRange`] or [`Error::Incompatible`] if the merge would make items expire early.
     #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
@@ -135,7 +137,7 @@ pub trait Windowed: Sized + sealed::Sealed {
 }
 
 impl<'v, T: Windowed> Live<'v, T> {
-    /// Gives access to change `value` at `time`. For the server module.
+    /// Gives access to change `value` at `time`. The server module calls this function.
     #[doc(hidden)]
     #[inline]
     pub fn new(value: &'v mut T, time: Time) -> Self {
@@ -149,7 +151,7 @@ impl<'v, T: Windowed> Live<'v, T> {
         window.map_or(Move::Stay, |(window, newest)| window.due(newest, self.time))
     }
 
-    /// Moves the value to the slice of its time, even if nothing else changes. For the server module.
+    /// Moves the value to the slice of its time, even if nothing else changes. The server module calls this method.
     #[doc(hidden)]
     pub fn move_on(&mut self) {
         self.make(self.due());
@@ -165,23 +167,23 @@ impl<'v, T: Windowed> Live<'v, T> {
         self.outcome.before = due;
     }
 
-    /// Adds an item, and returns whether it was new. For a filter, an item is known if the filter answers that it may
+    /// Adds an item, and returns whether it was new. For a filter, an item is not new if the filter answers that it may
     /// contain the item.
     ///
     /// # Errors
-    /// An error of `limit`, [`Error::OutOfMemory`], or [`Error::Full`] for a filter that does not scale. The item is
-    /// not added then.
-    // Inlined, so that parts of the outcome that the caller does not use are not computed.
+    /// An error of `limit`, [`Error::OutOfMemory`], or [`Error::Full`] for a filter that does not scale. On error the
+    /// item is not added.
+    // This method is inlined, so that parts of the outcome that the caller does not use are not computed.
     #[inline(always)]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
         T::add_live(self, item.as_ref(), limit)
     }
 
     /// Adds items in order, as [`Self::add`] does, and calls `added` with whether each item was new. This is faster
-    /// than one call for each item. Some hundred items may be taken before the first is added.
+    /// than one call for each item. Up to a few hundred items are taken from the iterator before the first is added.
     ///
     /// # Errors
-    /// The errors of [`Self::add`]. The items before the rejected one are added, and `added` was called for each of
+    /// The errors of [`Self::add`]. The items before the rejected item are added, and `added` was called for each of
     /// them.
     pub fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
@@ -192,8 +194,8 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
     }
 
-    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If the value records when items
-    /// were last seen, known items are marked as seen now. For a counter, the outcomes are exact up to its exact limit.
+    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If adding an item again renews it,
+    /// the items that are present already are renewed. For a counter, the outcomes are exact up to its exact limit.
     ///
     /// ```
     /// use rollcall_core::admission::{Admission, Terms};
@@ -209,7 +211,8 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Self::add`]; [`Error::PastExact`] and [`Error::NotExact`] of counters. Nothing is changed then.
+    /// The errors of [`Self::add`], and [`Error::PastExact`] and [`Error::NotExact`] for counters. On error nothing is
+    /// changed.
     pub fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a I>,
@@ -222,20 +225,20 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// Adds everything that `others` hold, slice by slice if they have windows. Returns whether anything changed.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] if `others` have other parameters; [`Error::OutOfRange`] or [`Error::Incompatible`] if
-    /// they are ahead in time; [`Error::RateExceeded`] for filters; the errors of [`Self::add`]. Nothing is changed
-    /// then.
+    /// [`Error::Incompatible`] if `others` have other parameters. [`Error::OutOfRange`] or [`Error::Incompatible`] if
+    /// their newest slice is too late. [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error
+    /// nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
         T::merge_live(self, others, limit)
     }
 
-    /// The value as it is now. For the server module.
+    /// The value with all changes made so far. The server module calls this method.
     #[doc(hidden)]
     pub fn value(&self) -> &T {
         self.value
     }
 
-    /// The outcome of all changes, also after an error.
+    /// The outcome of all changes. After an error, it has the changes that were made before.
     pub fn finish(self) -> Outcome<T::Expired> {
         self.outcome
     }
@@ -246,10 +249,10 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The number of items that [`Extend`] takes from an iterator at a time.
+/// [`Extend`] takes this number of items at a time from an iterator.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Adds items without a size limit. Panics where [`Live::add`] would return an error, since [`Extend`] cannot return
+/// Adds items without a size limit. It panics if [`Live::add`] would return an error, since [`Extend`] cannot return
 /// one.
 impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     fn extend<L: IntoIterator<Item = I>>(&mut self, items: L) {
@@ -265,7 +268,7 @@ impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     }
 }
 
-/// Methods for the tests of filters and counters: shorter calls for changes at the newest slice or at a given time.
+/// Methods that make the tests of filters and counters shorter: changes at the newest slice or at a given time.
 #[cfg(test)]
 macro_rules! short_forms {
     ($value:ty) => {

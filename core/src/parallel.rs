@@ -1,6 +1,7 @@
-//! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the others.
+//! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the other
+//! threads.
 //!
-//! On one thread, a copy or a union of hundreds of megabytes would block a server for a long time. Most of this time is
+//! On one thread, copying or uniting hundreds of megabytes would block a server for a long time. Most of this time is
 //! spent on page faults and on waiting for memory. Several cores can wait at the same time.
 
 use std::num::NonZero;
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The bytes of a piece. A thread works on one piece at a time, and there are never more threads than pieces. A piece
-/// takes some hundred microseconds, ten times as long as starting a thread.
+/// The size of a piece, in bytes. A thread works on one piece at a time. There are never more threads than pieces. A
+/// piece takes a few hundred microseconds, ten times as long as starting a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
 /// The largest number of threads of a pass. A few cores are enough to use all of the memory's bandwidth.
@@ -60,7 +61,7 @@ mod tests {
                 piece.iter_mut().for_each(|byte| *byte += 1);
                 piece.len() as u64
             };
-            // Runs the pass as if the buffer were larger.
+            // The pass uses as many threads as for a larger buffer.
             assert_eq!(sum(buffer.chunks_mut(piece), 10 * PIECE_BYTES, own_len), len as u64);
             assert!(buffer.iter().all(|&byte| byte == 1));
         }

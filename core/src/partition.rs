@@ -1,4 +1,4 @@
-//! One logical filter or counter that consists of several parts, each in a key of its own. So it can be larger than one
+//! One logical filter or counter that is split into several parts, each under its own key. So it can be larger than one
 //! node of a cluster.
 //!
 //! ```text
@@ -7,18 +7,18 @@
 //!   name:0   name:1   ...   name:k-1            k keys without a common hash tag, so in k slots
 //! ```
 //!
-//! Each part is an ordinary filter or counter. An item has one part, and is added and looked up only there. Parts never
-//! exchange data.
+//! Each part is an ordinary filter or counter. An item belongs to one part, and is added and looked up only there.
+//! Parts never exchange data.
 //!
 //! - **Error rate.** The routing hash is independent of the hashes that filters and counters use. So the items of a
-//!   part are a random sample, and a filter within its capacity keeps its rate `p`. An absent item is looked up in one
-//!   part only, so `p` is also the rate of the whole.
+//!   part are a random sample, and a filter within its capacity keeps its rate `p`. An absent item is looked up in only
+//!   one part, so the whole has the rate `p` too.
 //! - **Numbers.** No item is in two parts. So the numbers that `BF.CARD` and `LC.COUNT` return for the parts add up.
 //! - **Standard error.** The errors of `k` counts are independent. A part of `n/k` members with a relative error `s`
 //!   has an error of `s*n/k` members. The sum of the parts has an error of `sqrt(k)*s*n/k` members: `s/sqrt(k)`,
 //!   relative to `n`. See [`unite`].
-//! - **Capacity of filters.** The items of a part are binomial around `n/k` with a variance below `n/k`. See
-//!   [`Partitioned::capacity_of_part`].
+//! - **Capacity of filters.** The number of items of a part is binomial with the mean `n/k` and a variance below `n/k`.
+//!   See [`Partitioned::capacity_of_part`].
 //!
 //! The routing decides which part stores an item. So neither the hash nor `k` can change for an existing name.
 
@@ -28,19 +28,20 @@ use crate::hash::hash64;
 /// The largest number of parts: the number of slots of a cluster.
 const MAX_PARTS: u32 = 16_384;
 
-/// Seed of the routing hash: the first 64 bits of the fraction of pi. If the seed changed, stored items would no longer
-/// be found.
+/// The seed of the hash that selects the part of an item: the first 64 bits of the fraction of pi. If it changed,
+/// stored items would no longer be found.
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-/// The largest part that [`Partitioned::suggested_parts`] plans, in bytes. Larger parts block a server longer while
-/// they are moved. Smaller parts split a list of items into more and shorter lists.
+/// The size of the largest part that [`Partitioned::suggested_parts`] suggests, in bytes. Larger parts block a server
+/// longer while they are moved. Smaller parts split a list of items into more and shorter lists.
 const PART_BYTES: u64 = 32 << 20;
 
-/// The number of parts per node that [`Partitioned::suggested_parts`] plans. If slots are assigned at random, the load
-/// of a node then has a relative standard deviation of about a third. Moving a few slots makes the loads equal.
+/// The smallest number of parts per node that [`Partitioned::suggested_parts`] suggests. If cluster slots are assigned
+/// at random, the load of a node then has a relative standard deviation of about a third. Moving a few slots makes the
+/// loads equal.
 const PARTS_A_NODE: u64 = 8;
 
-/// The capacity of a part exceeds the mean number of its items by this number of standard deviations.
+/// The capacity of a part is the mean number of its items plus this number of standard deviations.
 const SIGMAS: f64 = 6.0;
 
 /// The name of a logical filter or counter, and the number of its parts.
@@ -51,11 +52,11 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// The largest total that [`capacity_of_part`](Self::capacity_of_part) accepts. Up to this number, a double holds
-    /// every whole number.
+    /// The largest total capacity that [`capacity_of_part`](Self::capacity_of_part) accepts. Up to this number, a
+    /// double holds every whole number exactly.
     pub const MAX_CAPACITY: u64 = 1 << 53;
 
-    /// `parts` parts, named `name:0`, `name:1` and so on.
+    /// Splits a filter or counter into `parts` parts, whose keys are `name:0`, `name:1` and so on.
     ///
     /// ```
     /// use rollcall_core::partition::Partitioned;
@@ -68,8 +69,8 @@ impl Partitioned {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `parts` is no power of two up to 16,384, or if the name has a
-    /// hash tag, which would put all parts into one slot.
+    /// [`Error::OutOfRange`] if `parts` is no power of two up to 16,384, or if the name has a hash tag. A hash tag
+    /// would put all parts into one slot.
     pub fn new(name: impl Into<Vec<u8>>, parts: u32) -> Result<Self, Error> {
         let name = name.into();
         let is_within = parts.is_power_of_two() && parts <= MAX_PARTS;
@@ -119,7 +120,7 @@ impl Partitioned {
         (0..self.parts).map(|part| self.key_of(part))
     }
 
-    /// The part of an item.
+    /// The index of the part to which an item belongs.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -130,13 +131,12 @@ impl Partitioned {
     /// ```
     pub fn part_of(&self, item: impl AsRef<[u8]>) -> u32 {
         let item = item.as_ref();
-        // The part is taken from the low bits of the hash, which are easy to get in a language without unsigned 64-bit
-        // integers.
+        // The index is the low bits of the hash, which are easy to get in a language without unsigned 64-bit integers.
         hash64(item, ROUTING_SEED) as u32 & (self.parts - 1)
     }
 
-    /// Splits a list of items into one share for each part. A part without items has no share; within a share, items
-    /// keep their order.
+    /// Splits a list of items into shares. A share has the items that belong to one part, in the order of the list. A
+    /// part without items has no share.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -147,7 +147,7 @@ impl Partitioned {
     ///     // BF.MADD share.key() share.items() ...
     ///     assert!(share.items().iter().all(|item| tokens.part_of(item) == share.part()));
     /// }
-    /// // Replies, one list a share, in the order of the items.
+    /// // `replies` has one list for each share, in the order of its items.
     /// let replies = split.shares().iter().map(|share| share.items().to_vec()).collect();
     /// assert_eq!(split.in_order(replies)?, items.map(str::as_bytes));
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -165,13 +165,13 @@ impl Partitioned {
         Split { shares: routed.chunk_by(|one, next| one.0 == next.0).map(share).collect(), len: items.len() }
     }
 
-    /// The capacity to give to each filter, if all parts together are for `capacity` items: `n/k + 6*sqrt(n/k)`, and
-    /// never more than `n`.
+    /// The capacity for the filter of each part, if all parts together are for `n = capacity` items: `n/k +
+    /// 6*sqrt(n/k)`, but at most `n`. `k` is the number of parts.
     ///
-    /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality, one part
-    /// gets more items than this capacity with a probability below `exp(-18 / (1 + 2/sqrt(m)))`. The probability that
-    /// any of `k` parts does is below `k` times this number: one in 45,000 for `m = 10,000` and 1,024 parts. Even then
-    /// no item is lost: the part grows, or its false-positive rate rises slightly.
+    /// The number of items of a part is binomial with mean `m = n/k` and a variance below `m`. By Bernstein's
+    /// inequality, it exceeds this capacity with a probability below `exp(-18 / (1 + 2/sqrt(m)))`. The probability that
+    /// any of `k` parts exceeds its capacity is below `k` times this number: one in 45,000 for `m = 10,000` and 1,024
+    /// parts. Even then no item is lost: the part grows, or its false-positive rate rises slightly.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -181,7 +181,7 @@ impl Partitioned {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for no item, or more than [`MAX_CAPACITY`](Self::MAX_CAPACITY).
+    /// [`Error::OutOfRange`] if `capacity` is 0 or more than [`MAX_CAPACITY`](Self::MAX_CAPACITY).
     pub fn capacity_of_part(&self, capacity: u64) -> Result<u64, Error> {
         let is_within = (1..=Self::MAX_CAPACITY).contains(&capacity);
         let expected = format_args!("from 1 to {}", Self::MAX_CAPACITY);
@@ -190,8 +190,8 @@ impl Partitioned {
         Ok(capacity.min((mean + SIGMAS * mean.sqrt()).ceil() as u64))
     }
 
-    /// A number of parts for a value of `bytes` bytes on `nodes` nodes: a power of two. Parts take 32 MiB at most, and
-    /// a node holds eight of them or more.
+    /// Suggests a number of parts for a filter or counter of `bytes` bytes on `nodes` nodes. It is a power of two. A
+    /// part takes at most 32 MiB, and a node holds at least eight parts.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -202,7 +202,7 @@ impl Partitioned {
     pub fn suggested_parts(bytes: u64, nodes: u32) -> u32 {
         let for_size = bytes.div_ceil(PART_BYTES);
         let for_balance = u64::from(nodes) * PARTS_A_NODE;
-        // Clamped to 16,384, a power of two, so neither the cast nor the rounding overflows.
+        // The number is clamped to 16,384, which is a power of two. So neither the cast nor the rounding overflows.
         (for_size.max(for_balance).clamp(1, u64::from(MAX_PARTS)) as u32).next_power_of_two()
     }
 
@@ -213,14 +213,14 @@ impl Partitioned {
 }
 
 /// Whether a name has a hash tag. A cluster would put all keys with the same hash tag into the same slot. A hash tag is
-/// the text between the first `{` and the next `}`, unless empty.
+/// the text between the first `{` and the next `}`, unless it is empty.
 fn has_hash_tag(name: &[u8]) -> bool {
     let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
     let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));
     enclosed.is_some_and(|bytes| bytes > 0)
 }
 
-/// A list of items that is split into one share for each part.
+/// A list of items that is split into shares. A share has the items that belong to one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'a> {
     shares: Vec<Share<'a>>,
@@ -228,7 +228,7 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// The shares, by part.
+    /// The shares, in the order of their parts.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -240,8 +240,8 @@ impl<'a> Split<'a> {
         &self.shares
     }
 
-    /// Returns the replies in the order of the list of items. `replies` has a list for each share, with a reply for
-    /// each item of the share.
+    /// Brings replies into the order of the list of items. `replies` has a list for each share, with a reply for each
+    /// item of the share.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -252,8 +252,8 @@ impl<'a> Split<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there are more or fewer lists than shares, or replies than items. A full filter that does
-    /// not scale replies with fewer elements.
+    /// [`Error::Corrupt`] if the number of lists is not the number of shares, or a list does not have one reply for
+    /// each item. A full filter that does not scale may reply with fewer elements.
     pub fn in_order<R>(&self, replies: Vec<Vec<R>>) -> Result<Vec<R>, Error> {
         Error::check_field(replies.len() == self.shares.len(), "lists of replies", self.shares.len(), replies.len())?;
         let mut ordered: Vec<Option<R>> = Vec::new();
@@ -265,7 +265,7 @@ impl<'a> Split<'a> {
                 ordered[place] = Some(reply);
             }
         }
-        // Each place in the result belongs to exactly one share, so every place is filled.
+        // Each position of the result belongs to exactly one share, so every position is filled.
         Ok(ordered.into_iter().flatten().collect())
     }
 }
@@ -343,7 +343,7 @@ mod tests {
         Partitioned::new("name", parts).unwrap()
     }
 
-    /// Each row has an item and its hash under the routing seed, computed by XXH3's reference implementation in C.
+    /// Each row has an item and its hash under [`ROUTING_SEED`], computed by XXH3's reference implementation in C.
     /// `examples/python` has the same rows.
     #[test]
     fn routing_is_pinned() {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     /// If `n` items fall in `k` parts at random, Pearson's chi-square has the mean `k - 1` and the variance `2*(k -
-    /// 1)`. The bounds are four standard deviations either way, since too even a spread would not be random either.
+    /// 1)`. The bounds are four standard deviations either way, since a spread that is too even is not random either.
     #[test]
     fn items_spread_as_if_at_random() {
         type Shape = (&'static str, fn(u64) -> Vec<u8>);

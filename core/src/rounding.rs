@@ -1,6 +1,6 @@
 //! Standard errors of rounded numbers.
 
-/// The variance that rounding adds to a number.
+/// Rounding a number increases its variance by this.
 const ROUNDING: f64 = 1.0 / 12.0;
 
 /// The standard error of a number after rounding; `error` is its standard error before rounding. The result is at least
@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1.0 / 12.0;
 /// assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
 /// ```
 pub fn error_of_whole(error: f64) -> f64 {
-    // `max` would turn NaN into a half, the smallest error.
+    // For NaN, `max` would return a half, the smallest error.
     if error.is_nan() {
         return f64::INFINITY;
     }

@@ -1,40 +1,40 @@
-//! Interning: values with equal parameters share one copy of them in memory.
+//! Interning: filters and counters with equal parameters share one copy of the parameters in memory.
 //!
-//! Millions of small values are made with the same parameters. Each value has a pointer ([`Shared`]) to the parameters
-//! and the numbers derived from them, which takes 8 bytes instead of about 100. A [`Pool`] finds the copy: it returns a
-//! pointer to equal contents if they exist already.
+//! A server holds millions of small filters and counters with the same parameters. Each has a pointer ([`Shared`]) to
+//! the parameters and the numbers derived from them. The pointer takes 8 bytes, and its target about 100. A [`Pool`]
+//! finds the copy: it returns a pointer to equal contents if they exist already.
 
 use std::alloc::Layout;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
 
-/// The largest number of contents that a [`Pool`] keeps, which limits the memory of the pool. Free to change: nothing
-/// stored depends on it.
+/// The largest number of entries in a [`Pool`], which limits its memory. The number may be changed: nothing stored
+/// depends on it.
 const POOL_LEN: usize = 1024;
 
-/// A pointer to contents that several values may share. The contents never change.
+/// A pointer to contents that several owners may share. The contents never change.
 pub(crate) type Shared<T> = Arc<T>;
 
-/// The layout of the allocation of the contents; `None` if a [`Pool`] or another value shares them.
+/// The size and alignment of the allocation that holds the contents; `None` if a [`Pool`] or another owner shares them.
 pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
-    // `Arc` keeps two counts in front of the contents.
+    // `Arc` stores two counts before the contents.
     let counts = Layout::new::<[usize; 2]>();
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// Interns contents: a hash table that has one shared copy of equal contents. When the table is full, it is emptied.
-/// Values keep their contents, but later values with equal contents share another copy.
+/// A hash table that has one shared copy of equal contents. If the table is full, it is emptied. Owners keep their
+/// contents, but later owners of equal contents share another copy.
 pub(crate) struct Pool<T>(Mutex<HashTable<(u64, Shared<T>)>>);
 
 impl<T> Pool<T> {
-    /// An empty pool; allocates nothing.
+    /// Makes an empty pool. It allocates nothing.
     pub(crate) const fn new() -> Self {
         Pool(Mutex::new(HashTable::new()))
     }
 
-    /// Interns contents: looks in the pool for contents with this hash for which `is_it` returns true, and returns a
-    /// pointer to them. If there are none, adds and returns the contents that `make` returns.
+    /// Looks for contents with this hash for which `is_it` returns true, and returns a pointer to them. If there are
+    /// none, the contents that `make` returns are added and returned.
     ///
     /// # Errors
     /// The error of `make`.
@@ -44,7 +44,7 @@ impl<T> Pool<T> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Shared<T>, E> {
-        // While the lock is held, only `is_it` may panic, and it is called before anything is changed.
+        // While the lock is held, only `is_it` may panic. It is called before anything is changed.
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());
@@ -53,7 +53,7 @@ impl<T> Pool<T> {
         if table.len() >= POOL_LEN {
             table.clear();
         }
-        // If memory for a place in the table is lacking, the contents are not shared.
+        // If memory for a new entry is lacking, the contents are not shared.
         if table.try_reserve(1, |&(hash, _)| hash).is_ok() {
             table.insert_unique(hash, (hash, made.clone()), |&(hash, _)| hash);
         }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn get(pool: &Pool<u64>, number: u64) -> Shared<u64> {
-        // Two numbers always have the same hash, so the pool has to compare contents.
+        // Pairs of numbers have the same hash, so the pool has to compare contents.
         pool.get(number / 2, |&other| other == number, || Ok::<_, ()>(number)).unwrap()
     }
 
@@ -97,7 +97,7 @@ mod tests {
         assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
         let beyond = get(&pool, len);
         assert!(Arc::ptr_eq(&beyond, &get(&pool, len)) && pool.0.lock().unwrap().len() == 1);
-        // What the pool has forgotten belongs to the value that holds it.
+        // After the pool was emptied, the contents have only one owner.
         assert_eq!(own_layout(&held[7]), Some(Layout::from_size_align(24, 8).unwrap()));
         let again = get(&pool, 7);
         assert!(*again == 7 && !Arc::ptr_eq(&again, &held[7]) && own_layout(&again).is_none());

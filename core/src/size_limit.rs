@@ -1,5 +1,5 @@
-//! Limits on the bytes of a value. A size is computed with checked arithmetic and checked against the limit. Only then
-//! is the memory allocated, and a failed allocation is an error.
+//! Limits on the bytes of a filter or counter. A size is computed with checked arithmetic and compared with the limit.
+//! Only then is the memory allocated. If an allocation fails, the result is an error.
 
 use std::alloc::Layout;
 
@@ -7,11 +7,11 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Limit};
 
-/// Decides whether a value may take more memory. The server module decides by its configuration and the server's
-/// `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
+/// Decides whether a filter or counter may take more memory. The server module decides by its configuration and the
+/// server's `maxmemory`. A user of the library chooses [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
-    /// Whether a value that takes `held_bytes` may take `more_bytes` in addition. Both are bytes that are requested
-    /// from the allocator, as in `size_bytes` of a value. The overhead of the allocator is not included.
+    /// Whether a value that takes `held_bytes` may take `more_bytes` in addition. Both are numbers of bytes that are
+    /// requested from the allocator, like the results of `size_bytes`. The overhead of the allocator is not included.
     ///
     /// ```
     /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
@@ -22,17 +22,17 @@ pub trait SizeLimit {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the value may not take them.
+    /// [`Error::TooLarge`] if the value may not grow by `more_bytes`.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 
-    /// Whether [`check`](Self::check) allows bytes that only save time: without them, the operation still goes on. So a
-    /// limit that counts its rejections does not count one here.
+    /// Whether [`check`](Self::check) allows bytes that the operation does not need, but that save time. A rejection
+    /// here is no error, so a limit that counts its rejections must not count it.
     fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
         self.check(held_bytes, more_bytes).is_ok()
     }
 }
 
-/// A reference is a limit too, so that a limit can be chosen at run time: `&&dyn SizeLimit` is one.
+/// A reference to a limit is a limit too. So a limit can be chosen at run time, as a `&&dyn SizeLimit`.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)
@@ -43,7 +43,7 @@ impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     }
 }
 
-/// No limit except the memory of the machine.
+/// There is no limit except the memory of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Unlimited;
 
@@ -53,7 +53,7 @@ impl SizeLimit for Unlimited {
     }
 }
 
-/// At most this number of bytes for one value.
+/// One filter or counter takes at most this number of bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct MaxBytes(pub u64);
 
@@ -67,13 +67,13 @@ impl SizeLimit for MaxBytes {
     }
 }
 
-/// Bytes of an array of `len` elements; `u64::MAX` if the array is larger than the address space.
+/// The bytes of an array of `len` elements; `u64::MAX` if the array is larger than the address space.
 pub(crate) fn array_bytes<T>(len: u64) -> u64 {
     let layout = usize::try_from(len).ok().and_then(|len| Layout::array::<T>(len).ok());
     layout.map_or(u64::MAX, |layout| layout.size() as u64)
 }
 
-/// Makes room in a list for `more` elements; [`Error::OutOfMemory`] if the allocation fails.
+/// Reserves memory for `more` elements in a list. It returns [`Error::OutOfMemory`] if the allocation fails.
 #[doc(hidden)]
 pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     list.try_reserve_exact(more).map_err(|_| out_of_memory::<T>(more))

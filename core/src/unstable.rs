@@ -11,7 +11,7 @@ pub mod hash {
     pub use crate::hash::{Hash128, checksum, hash64, hash128};
 }
 
-/// Measuring and moving the memory of values.
+/// Functions that measure and move the memory of filters and counters.
 pub mod heap {
     pub use crate::heap::{Mover, OnHeap};
 }
@@ -26,7 +26,7 @@ pub mod rounding {
     pub use crate::rounding::error_of_whole;
 }
 
-/// Lists whose length a client chooses: a lack of memory is an error.
+/// Functions for lists whose length a client chooses. If memory is lacking, they return an error.
 pub mod size_limit {
     pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
 }
@@ -56,13 +56,13 @@ pub mod counting {
         pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};
     }
 
-    /// Bits of a counter, and their segments.
+    /// The layout of a counter's bitmap, and its segments.
     pub mod layout {
         pub use crate::counting::layout::{LARGEST_ERRORS, Layout, MIN_SEGMENT_BITS, SegmentCounts};
     }
 }
 
-/// The stored form, piece by piece.
+/// The stored form of filters and counters, in single chunks and pieces.
 pub mod persist {
     pub use crate::persist::chunks::{
         CHUNK_MAX_BYTES, dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped,

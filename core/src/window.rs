@@ -1,26 +1,26 @@
-//! Windows of time, divided into slices: the part that filters and counters have in common.
+//! Windows of time, which are divided into slices. Filters and counters share this code.
 //!
 //! ```text
-//! window of 4 slices, present slice e:
+//! window of 4 slices; the present slice is e:
 //!
 //!   ... | e-6  e-5 | e-4  e-3  e-2  e-1   e | e+1 ...
-//!       expired     live                   to come
+//!       expired     not expired             later
 //! ```
 //!
-//! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds, and the smallest number
-//! of slices that covers it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices
-//! `e - slices ..= e` are live. So an item is remembered for at least `seconds`, and for less than two slices more. If
-//! the length of a slice divides the window, it is at most one slice more.
+//! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds. It has the smallest
+//! number of slices that covers it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices
+//! `e - slices ..= e` have not expired ("are live"). So an item is remembered for at least `seconds`, and for less than
+//! two slices more. If the length of a slice divides the window, it is at most one slice more.
 //!
-//! A value stores the newest slice that it has reached. The present slice is the newest slice, or the slice of the
-//! clock if the clock is later. The time is always passed in. A window with a manual clock source ignores it.
+//! A filter or counter stores the number of its newest slice. The present slice is the newest slice, or the slice of
+//! the clock if the clock is later. The caller always passes the time. A window with a manual clock source ignores it.
 //!
 //! # Papers
-//! Slices that expire as a whole are known from age-partitioned Bloom filters (Shtul, Baquero and Almeida,
-//! "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020), which remember the last `n` items, and from time-limited
-//! ones (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter", SAC 2023, arXiv:2306.06742). In
-//! age-partitioned filters the bits of an item lie in several slices of one filter. Here a slice has a whole filter, or
-//! is a tag of a counter's slot.
+//! Slices that expire as a whole are known from two kinds of filters. Age-partitioned Bloom filters remember the last
+//! `n` items (Shtul, Baquero and Almeida, "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020). Time-limited Bloom
+//! filters remember the items of a span of time (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter",
+//! SAC 2023, arXiv:2306.06742). In age-partitioned filters the bits of an item lie in several slices of one filter. In
+//! this library each slice of a filter has its own bitmaps. A counter has the slice of each member or bit.
 
 use crate::error::{Error, Parameter};
 
@@ -44,33 +44,33 @@ pub struct Window {
     is_volatile: bool,
 }
 
-/// The clock source of a window: the clock that moves it on, from slice to slice.
+/// The clock that moves a window on, from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockSource {
     /// The system clock, in seconds since the Unix epoch.
     System,
-    /// The manual clock: the user moves the window on, slice by slice.
+    /// A manual clock: the user moves the window on, slice by slice, with `ADVANCE`.
     Manual,
 }
 
-/// The time at which a value is read or changed.
+/// The time at which a filter or counter is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// A time of the system clock, in seconds since the Unix epoch. A value without a window, or with a manual clock
-    /// source, ignores the time.
+    /// A time of the system clock, in seconds since the Unix epoch. Without a window, or with a manual clock source,
+    /// the time has no effect.
     At(u64),
-    /// The newest slice that the value has reached. It is for values that no clock moves on, and for replicas, because
-    /// a primary sends every move.
+    /// The time of the newest slice. It is for filters and counters that no clock moves on, and for replicas, because a
+    /// primary sends every move.
     Reached,
 }
 
-/// The move to another slice that a value must make before it can change at a given time.
+/// The move to another slice that a windowed filter or counter must make before it can change at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
     /// No move is needed.
     #[default]
     Stay,
-    /// All slices up to this one begin, and expired data is dropped.
+    /// All slices up to this slice begin, and expired data is removed.
     Advance(u64),
     /// All slices are renumbered so that the newest slice gets this earlier number. This is needed after the clock had
     /// jumped ahead and was set back.
@@ -81,22 +81,22 @@ impl Window {
     /// The longest window, in seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of `seconds` seconds in `slices` slices, at most `most_slices`. The window has fewer slices if fewer
-    /// slices of whole seconds cover it.
+    /// A window of `seconds` seconds in `slices` slices. If fewer slices of whole seconds cover the window, it has
+    /// fewer slices.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`, or if `seconds` is 0, more than
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`. Also if `seconds` is 0, more than
     /// [`Self::MAX_SECONDS`] or less than `slices`.
     pub fn new(seconds: u64, slices: u32, most_slices: u32, clock_source: ClockSource) -> Result<Self, Error> {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
         let expected = format_args!("from 1 to {} seconds", Self::MAX_SECONDS);
         Error::check_range(is_within, Parameter::Window, expected, seconds)?;
-        // A slice has at least a second.
+        // A slice is at least one second long.
         let most = seconds.min(most_slices.into());
         let expected = format_args!("from 1 to {most}");
         Error::check_range((1..=most).contains(&slices.into()), Parameter::Slices, expected, slices)?;
-        // There are at most as many slices of this length as were asked for, so the cast is lossless. `slice_seconds`
-        // computes the same length from their number.
+        // There are at most `slices` slices of this length, so the cast is lossless. `slice_seconds` computes the same
+        // length from their number.
         let length = seconds.div_ceil(slices.into());
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
@@ -106,7 +106,7 @@ impl Window {
         self.seconds
     }
 
-    /// The number of slices in the window. One slice more than this number is live.
+    /// The number of slices in the window. Besides this number of slices, the slice that has just begun is live.
     pub fn slices(&self) -> u32 {
         self.slices
     }
@@ -123,24 +123,24 @@ impl Window {
         Window { clock_source, is_volatile, ..self }
     }
 
-    /// Whether a server deletes a value with this window once it is empty. For the server module, which sets an expiry
-    /// of the key.
+    /// Whether a server deletes the key of a filter or counter with this window when everything in it has expired. The
+    /// server module sets the expiry of the key.
     #[doc(hidden)]
     pub fn is_volatile(&self) -> bool {
         self.is_volatile
     }
 
-    /// The same window, with another value of `is_volatile`: whether a server deletes the value once it is empty. A
-    /// window with a manual clock source is never volatile, since the time when the value becomes empty is unknown. For
-    /// the server module.
+    /// The same window, with another value of `is_volatile`: whether a server deletes the key when everything has
+    /// expired. A window with a manual clock source is never volatile, since the time of expiry is unknown. The server
+    /// module calls this method.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
         Window { is_volatile: is_volatile && self.clock_source == ClockSource::System, ..self }
     }
 
-    /// The Unix time at which all items of a value with this newest slice have expired, if nothing is added. For the
-    /// server module.
+    /// The Unix time at which everything has expired, if `newest` is the newest slice and nothing more is added. The
+    /// server module calls this method.
     #[doc(hidden)]
     pub fn empty_at(&self, newest: u64) -> u64 {
         self.start_of(newest.saturating_add(self.slices.into()).saturating_add(1))
@@ -161,7 +161,7 @@ impl Window {
         slice.saturating_mul(self.slice_seconds())
     }
 
-    /// The newest slice of a value that is made at the time `now`.
+    /// The newest slice of a filter or counter that is made at the time `now`.
     pub fn first_slice(&self, now: u64) -> u64 {
         self.clock(Time::At(now)).unwrap_or(0)
     }
@@ -174,49 +174,51 @@ impl Window {
         }
     }
 
-    /// The present slice of a value that has reached `newest`. If the clock is behind that slice, the present slice is
-    /// the newest one.
+    /// The slice that is the newest at `time`, if `newest` is the newest slice so far. If the clock is behind that
+    /// slice, the result is `newest`.
     pub(crate) fn present(&self, newest: u64, time: Time) -> u64 {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
 
-    /// The oldest slice that is live when `present` is the present one. Slices before the epoch have numbers below 0.
+    /// The oldest slice that has not expired when `present` is the present slice. Slices before the Unix epoch have
+    /// negative numbers.
     pub(crate) fn oldest_live(&self, present: u64) -> i128 {
         i128::from(present) - i128::from(self.slices)
     }
 
-    /// The oldest slice that covers the last `seconds`. Slices before the epoch have numbers below 0.
+    /// The oldest slice of those that cover the last `seconds`. Slices before the Unix epoch have negative numbers.
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
-            // Clocks differ a little. So a clock that is only one slice behind is taken as right.
+            // Clocks differ a little. So a clock that is at most one slice behind counts as right.
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }
-            // Without a clock, or after a jump of the clock, the last second of the present slice is taken as the
-            // present moment.
+            // Without a clock, or after the clock has jumped, the time is taken to be the last second of the present
+            // slice.
             _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
         since.max(self.oldest_live(present))
     }
 
-    /// The move that a value whose newest slice is `newest` must make before it can change at `time`.
+    /// The move that a filter or counter whose newest slice is `newest` must make before it can change at `time`.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
-            // Clocks differ a little. So a value that is only one slice ahead of the clock is not rebased.
+            // Clocks differ a little. So if the newest slice is only one slice ahead of the clock, slices are not
+            // renumbered.
             Some(clock) if newest > clock.saturating_add(1) => Move::Rebase(clock),
             _ => Move::Stay,
         }
     }
 
-    /// The rebases that a merge makes in a value whose newest slice is `newest`. `sources` are the slices that the
-    /// merged values have reached; these values keep their slices. At [`Time::Reached`] any source is accepted, since a
-    /// primary has already accepted the merge.
+    /// How a merge renumbers the slices of its destination, whose newest slice is `newest`. `sources` are the newest
+    /// slices of the sources, which are not renumbered. At [`Time::Reached`] any source is accepted, since a primary
+    /// has already accepted the merge.
     ///
     /// # Errors
-    /// [`Ahead`] if the value would expire items early.
+    /// [`Ahead`] if the merge would make items of the destination expire early.
     pub(crate) fn merging(
         &self,
         newest: u64,
@@ -243,22 +245,22 @@ impl Window {
     }
 }
 
-/// The effect of a merge on the slices of its destination. For the server module.
+/// How a merge renumbers the slices of its destination. The server module uses this type.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// The rebase before the merge, made if no source is more than a slice ahead of the clock.
+    /// The renumbering before the merge. It is made if no source is more than a slice ahead of the clock.
     pub before: Move,
-    /// The rebase after the merge, made if the destination and all sources are ahead of the clock.
+    /// The renumbering after the merge. It is made if the destination and all sources are ahead of the clock.
     pub after: Move,
 }
 
 /// The error of a merge with a source that is more than a slice ahead of the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ahead {
-    /// The slice that the source has reached.
+    /// The newest slice of the source.
     pub(crate) slice: u64,
-    /// The present slice of the destination after the merge.
+    /// The newest slice of the destination after the merge.
     pub(crate) present: u64,
 }
 
@@ -267,7 +269,7 @@ pub(crate) struct Ahead {
 pub(crate) enum Mark {
     /// The item was new.
     New,
-    /// The item was known, and is now marked as seen in the newest slice.
+    /// The item was present already, and now counts as added in the newest slice.
     Renewed,
     /// Nothing changed.
     Same,
@@ -324,7 +326,7 @@ mod tests {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
             {
                 assert_eq!(day.since(seconds, newest, Time::Reached), i128::from(newest) - slices);
-                // The same holds if the clock is behind.
+                // The result is the same if the clock is behind.
                 assert_eq!(
                     day.with_clock_source(ClockSource::System).since(seconds, newest, Time::At(0)),
                     i128::from(newest) - slices
@@ -357,7 +359,7 @@ mod tests {
             (3, &[][..], Ok(stays)),
             (3, &[0, 11], Ok(stays)),
             (3, &[12], ahead(12)),
-            // A value that is one slice ahead of the clock is not moved back.
+            // If the newest slice is only one slice ahead of the clock, the slices are not renumbered.
             (11, &[12, 3], Ok(stays)),
             (11, &[13], Err(Ahead { slice: 13, present: 11 })),
             (12, &[], Ok(after)),
@@ -381,7 +383,8 @@ mod tests {
     }
 
     proptest! {
-        /// The slices cover the window, and one slice fewer would not. The parameters of a window make an equal window.
+        /// The slices cover the window, and one slice fewer would not. A window that is made again from its length and
+        /// number of slices is equal.
         #[test]
         fn a_window_is_covered_by_as_few_slices_as_its_length_needs(
             asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],
@@ -392,14 +395,14 @@ mod tests {
             prop_assert_eq!(length, seconds.div_ceil(asked.into()));
             prop_assert!(slices * length >= seconds && (slices - 1) * length < seconds && slices <= asked.into());
             prop_assert_eq!(Window::new(seconds, window.slices(), 254, ClockSource::System), Ok(window));
-            // The times run from the first second of a slice to the last second of the last slice in which it is still
-            // live.
+            // The times go from the first second of a slice to the last second of the last slice in which it has not
+            // expired.
             let longest = (slices + 1) * length;
             prop_assert!(longest >= seconds && longest - seconds < 2 * length);
             prop_assert!(seconds % length != 0 || longest - seconds == length);
         }
 
-        /// The slices cover the span that was asked for, and at most one slice more, but never more than the window.
+        /// The slices cover the requested span, and at most one slice more, but never more than the window.
         #[test]
         fn a_span_is_covered(
             slices in 1u32..=64, more in 0u64..100_000, now in prop_oneof![0u64..200_000, 0u64..1 << 40],
@@ -415,7 +418,7 @@ mod tests {
                 (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));
             prop_assert!(start_of(since) <= begin || since == window.oldest_live(present));
             prop_assert!(since == window.oldest_live(present) || start_of(since + 1) > begin);
-            // An item that was added `seconds` ago or later is live.
+            // An item that was added at most `seconds` ago has not expired.
             let oldest = window.oldest_live(window.slice_of(now));
             prop_assert!(i128::from(window.slice_of(now.saturating_sub(window.seconds()))) >= oldest);
         }

@@ -1,28 +1,28 @@
-//! Names of data types and texts of errors that servers with the module send, and that programs recognise.
+//! Names of data types and texts of errors that a server with the module sends. Programs recognise them.
 
 use std::fmt;
 
 /// The name of the data type of filters in the cache-line layout. Partially loaded filters of both layouts have this
 /// data type too.
 pub const TYPE_OF_LINES: &str = "RCfilter-";
-/// The name of the data type of classic filters, which is RedisBloom's.
+/// The name of the data type of RedisBloom-compatible filters, which is RedisBloom's.
 pub const TYPE_OF_CLASSIC: &str = "MBbloom--";
 /// The name of the data type of counters.
 pub const TYPE_OF_COUNTERS: &str = "RCcounter";
 
 /// The text of the error for a missing key.
 pub const NOT_FOUND: &str = "not found";
-/// The text of the error for a chunk that is damaged or out of order, or that is sent to a complete value.
+/// The text of the error for a rejected `LOADCHUNK`: the chunk is damaged or out of order, or the value is complete.
 pub const BAD_DATA: &str = "received bad data";
-/// The first word of the error that means that a dump must start again.
+/// The first word of the error that says that a dump by `SCANDUMP` must start again.
 pub const STALE: &str = "STALE";
 
-/// The progress of a partially loaded value, as the error of a command on the value reports it.
+/// How much of a partially loaded value has been received. The error of a command on such a value reports this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillLoading {
-    /// Bytes of the payload that have been received.
+    /// The number of payload bytes that have been received.
     pub received_bytes: u64,
-    /// Bytes of the whole payload.
+    /// The number of bytes in the whole payload.
     pub total_bytes: u64,
 }
 

@@ -8,20 +8,20 @@
 //! | number | expansion, 0 = does not scale |
 //! | number | seed |
 //! | number, number | with a window: its seconds and its slices |
-//! | byte | with a window: 1 if its clock is manual, or 4 if its key expires once empty; plus 2 if items are renewed |
+//! | byte | with a window: 1 if its clock is manual, or 4 if the key expires when empty; plus 2 for `REFRESH` |
 //! | number | with a window: the newest slice |
-//! | number | with a window: number of generations that hold items; then for each generation, oldest first: |
-//! | number, number | with a window: its age in slices, its items that were renewed later |
+//! | number | with a window: number of generations (slices with items); then for each generation, oldest first: |
+//! | number, number | with a window: its age in slices, and how many of its items were added again later |
 //! | number | number of sub-filters; then for each sub-filter: |
 //! | number, number | lines, items |
-//! | number, number | lines per item, probes per line |
+//! | number, number | lines per item, bits per item in each line |
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
-//! Numbers and rates are described in `codec.rs`. The payload is the lines of all sub-filters end to end, oldest
-//! sub-filter first, 64 bytes a line. A line is eight words: bit `i` of a line is bit `i % 64` of word `i / 64`. The
-//! numbers of lines, of lines per item and of probes per line follow from rate, capacity and expansion. They are stored
-//! nevertheless, so that readers in other languages need no sizing formulas. Loading here compares them with the
+//! Numbers and rates are described in `codec.rs`. The payload has the bits of all sub-filters end to end, oldest
+//! sub-filter first. A line has 64 bytes. It consists of eight words: bit `i` of a line is bit `i % 64` of word `i /
+//! 64`. The numbers of lines, of lines per item and of bits per line follow from rate, capacity and expansion. They are
+//! stored nevertheless, so that readers in other languages need no sizing formulas. Loading here compares them with the
 //! formulas.
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
@@ -39,10 +39,10 @@ use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::window::ClockSource;
 
-/// The fewest bytes that a sub-filter takes in the header.
+/// The smallest number of bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// The payload outside the header. It is empty if the payload is inline.
+/// The part of the payload that is stored outside the header. It is empty if the header contains the payload.
 pub(super) fn payload(filter: &BloomFilter) -> Payload<'_> {
     inline::out_of_line(all_bits(filter))
 }
@@ -52,8 +52,8 @@ pub(super) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
     Payload::of_bitmaps(filter.chain(), SubFilter::as_bytes)
 }
 
-/// Reads the sub-filters of a chain with these parameters into `all`; `most` is the largest number allowed. Returns the
-/// number of sub-filters, and the number of all their items.
+/// Reads the sub-filters of a filter with these parameters into `all`. `most` is the largest number allowed. Returns
+/// the number of sub-filters, and the number of all their items.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -66,7 +66,7 @@ fn read_chain(
     let count = reader.number_u32("number of sub-filters")?;
     let is_within = (1..=most).contains(&count);
     Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
-    // The stored number of sub-filters is trusted only if the header is long enough for them.
+    // The stored number of sub-filters is trusted only if the header is long enough for that number.
     let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
     let is_valid = remaining >= least_bytes;
     Error::check_field(is_valid, "header length", format_args!("at least {least_bytes} bytes more"), remaining)?;
@@ -121,7 +121,8 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let windowing = Windowing::new(seconds, slices, clock_source, flags & REFRESH != 0).map_err(stored_parameter)?;
-    // A window never has more slices than it needs, so a header with more slices is damaged.
+    // `Windowing::new` removes slices that the window does not need. So a header with another number of slices is
+    // damaged.
     expect("slices", windowing.window.slices(), slices)?;
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }
@@ -158,9 +159,9 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
     writer.finish()
 }
 
-/// The format of the chunks. Its fingerprint covers all numbers that determine the positions of bits: the seed, the
-/// sizes, the window and its generations. Items may be added while a dump is read. But a new slice or sub-filter
-/// changes the fingerprint, since later chunks would no longer fit the header.
+/// The format of the chunks of a dump. Its fingerprint covers all numbers that determine the positions of bits: the
+/// seed, the sizes, the window and its slices that have items. Items may be added while a dump is read. But a new slice
+/// or sub-filter changes the fingerprint, since later chunks would not fit the header.
 pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);
@@ -168,11 +169,11 @@ pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, filter.params().seed) }
 }
 
-/// Reads a header. Returns the filter with all its memory, zeroed, and the payload if it is inline in the header.
-/// Memory for the bits is allocated only after the header's fields and the size are checked.
+/// Reads a header. Returns the filter with a zeroed bitmap, and the payload if the header contains it. Memory for the
+/// bits is allocated only after the header's fields and the size are checked.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
+/// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
 pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(BloomFilter, Inline<'a>), Error> {
     let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
     let mut reader = HeaderReader::new(header, kind)?;
@@ -188,7 +189,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Blo
         let most = if params.expansion == 0 { 1 } else { MAX_SUB_FILTERS as u32 };
         read_chain(&mut reader, &params, most, &mut described)?;
         if described.len() == 1 {
-            // The first sub-filter is stored in the filter itself.
+            // A filter with a single sub-filter stores it in its own struct, so it is not counted twice.
             held_bytes -= size_of::<SubFilter>() as u64;
         }
     }
@@ -206,7 +207,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Blo
     Ok((filter, inline))
 }
 
-/// Reads the generations of a windowed filter, and their sub-filters into `described`.
+/// Reads the generations of a windowed filter (its slices that have items), and their sub-filters into `described`.
 fn read_generations(
     reader: &mut HeaderReader<'_>,
     params: &Params,
@@ -228,7 +229,8 @@ fn read_generations(
     Ok(generations)
 }
 
-/// The kind of filter whose headers begin like `bytes`; `None` if no header of this module begins like this.
+/// The kind of filter whose header begins with `bytes`. The result is `None` if no header of this library's own formats
+/// begins like this.
 pub(super) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))

@@ -1,17 +1,17 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
-//! Each chunk has an iterator: 1 + the position in the payload after the chunk. The iterator of the header is 1. A
-//! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value
-//! has only a header, with the payload inline.
+//! Each chunk has an iterator: 1 + the position in the payload at the end of the chunk. The iterator of the header is
+//! 1. A chunk is a piece of payload followed by its checksum. In RedisBloom's format there is no checksum. A small
+//! value has only a header, which contains the payload.
 //!
-//! When a windowed value reaches a new slice, expired bytes are dropped, and the rest of the payload moves to other
-//! positions. So an iterator that `SCANDUMP` returns for such a value also has a stamp, which stands for the newest
-//! slice that the value has reached:
+//! When a new slice of a window begins, expired bytes are removed, and the rest of the payload moves to other
+//! positions. So an iterator that `SCANDUMP` returns for a windowed value also has a stamp, which stands for the newest
+//! slice:
 //!
 //! | bits | what |
 //! |---|---|
 //! | 0 .. 43 | 1 + the position |
-//! | 43 .. 53 | the stamp; 0 for a value that never advances |
+//! | 43 .. 53 | the stamp; 0 for a value without a window |
 //!
 //! All higher bits are 0, since some clients keep integers in doubles, which are exact only up to 53 bits.
 
@@ -23,37 +23,38 @@ use crate::error::{Error, Limit};
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// The largest chunk of a dump and of a rewritten AOF, in bytes: the server's main thread copies 1 MiB in about 2 ms.
-/// Chunks of any size can be loaded. RedisBloom sends chunks of up to 16 MiB, and loads any size too.
+/// The largest chunk that `SCANDUMP` and a rewritten AOF have, in bytes. The server's main thread copies 1 MiB in about
+/// 2 ms. Chunks of any size can be loaded. RedisBloom sends chunks of up to 16 MiB, and loads chunks of any size too.
 pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
-/// Bytes of the checksum at the end of a chunk.
+/// The length of the checksum at the end of a chunk, in bytes.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The number of iterator bits for the position, up to 8 TiB. The higher bits are the stamp of the newest slice.
+/// The number of bits of an iterator for the position, which can be up to 8 TiB. The higher bits stand for the newest
+/// slice.
 const POSITION_BITS: u32 = 43;
 
-/// The number of different stamps, without 0. A stamp stands for the newest slice of a value. Stamps repeat after this
-/// number of slices. If a stamp repeats, `LOADCHUNK` still rejects an outdated chunk, because of its checksum.
+/// The number of different stamps, apart from 0. A stamp stands for the newest slice of a value. After this number of
+/// slices, stamps repeat. `LOADCHUNK` rejects an outdated chunk nevertheless, because of its checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
-/// The high bits of an iterator, which stand for the newest slice ([`Stored::stamp`]) of the value.
+/// The high bits of a `SCANDUMP` iterator. They stand for the newest slice ([`Stored::stamp`]) of the value.
 fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
 
-/// An iterator without its stamp: 1 + the position in the payload.
+/// A `SCANDUMP` iterator without the bits that stand for the newest slice: 1 + the position in the payload.
 pub fn unstamped(iterator: u64) -> u64 {
     iterator & ((1 << POSITION_BITS) - 1)
 }
 
-/// Whether `SCANDUMP` returned this iterator together with a header.
+/// Whether this is the iterator that `SCANDUMP` returns together with a header.
 pub fn is_header(iterator: u64) -> bool {
     unstamped(iterator) == 1
 }
 
 /// The checksum of a piece of payload, seeded with the position of the piece and the fingerprint of the value. So a
-/// piece is rejected if it belongs to another value or to an older state, or is at a wrong position.
+/// piece is rejected if it belongs to another value or to an older state, or is loaded at a wrong position.
 pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
     checksum(piece, position.wrapping_add(fingerprint))
 }
@@ -66,8 +67,8 @@ fn max_piece(format: ChunkFormat) -> usize {
     }
 }
 
-/// Makes a chunk from a range of the payload. Also returns the `SCANDUMP` iterator of the chunk. `room` makes the empty
-/// `Vec` for a chunk that cannot be borrowed.
+/// Makes a chunk of a dump from a range of the payload, and returns it with its iterator. `room` makes the empty `Vec`
+/// for a chunk that cannot be borrowed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,
@@ -87,7 +88,7 @@ fn chunk_of<'a>(
 /// reply after the last chunk is 0 and an empty chunk.
 ///
 /// # Errors
-/// [`Error::Stale`] when the value has advanced since the call that returned `iterator`; [`Error::OutOfMemory`];
+/// [`Error::Stale`] if a slice has begun since the call that returned `iterator`, [`Error::OutOfMemory`], and
 /// [`Error::TooLarge`] for a windowed value of more than 8 TiB.
 pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
     let stamp = stamp_bits(value.stamp());
@@ -134,10 +135,10 @@ pub fn dump_partial<L: Partial>(partial: &L) -> impl Iterator<Item = (u64, Cow<'
 }
 
 /// Appends a chunk to a partially loaded value. `next` is the iterator that `SCANDUMP` returned together with the
-/// chunk: 1 + the position after the chunk, perhaps with a stamp of the newest slice in the high bits.
+/// chunk: 1 + the position after the chunk, for a windowed value also with bits that stand for the newest slice.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when the chunk is not the next one or is damaged; on error nothing is appended.
+/// [`Error::Corrupt`] if the chunk is not the next chunk or is damaged. On error nothing is appended.
 pub fn push_chunk<L: Partial>(partial: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let position = partial.received_bytes();
     let (own_next, piece, sum) = match partial.chunk_format() {
@@ -157,10 +158,10 @@ pub fn push_chunk<L: Partial>(partial: &mut L, next: u64, chunk: &[u8]) -> Resul
     partial.push(piece)
 }
 
-/// Checks a piece of payload against its checksum `sum`.
+/// Checks a piece of payload against the checksum `sum`.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when the checksum differs.
+/// [`Error::Corrupt`] if the checksum differs.
 pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u64) -> Result<(), Error> {
     let own = piece_checksum(piece, position, fingerprint);
     let expected = format_args!("{own:#018x} at byte {position}");
@@ -170,8 +171,8 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 /// Loads a value from the chunks of its dump. Each chunk comes with the iterator that `SCANDUMP` returned with it. So
 /// an application can read a filter from a server and query it in its own process.
 ///
-/// Chunks have checksums, except the chunks of classic filters, which are in RedisBloom's format. For classic filters,
-/// the order and the sizes of the chunks are checked, but not the bits.
+/// Chunks have checksums, except the chunks of RedisBloom-compatible filters, which are in RedisBloom's format. For
+/// RedisBloom-compatible filters, the order and the sizes of the chunks are checked, but not the bits.
 ///
 /// ```
 /// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -192,7 +193,7 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 /// ```
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming the wrong field; [`Error::TooLarge`] and [`Error::OutOfMemory`].
+/// [`Error::Corrupt`] names the wrong field. Other errors are [`Error::TooLarge`] and [`Error::OutOfMemory`].
 pub fn load<T: Value, C: AsRef<[u8]>>(
     chunks: impl IntoIterator<Item = (u64, C)>,
     limit: &impl SizeLimit,
@@ -212,7 +213,8 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
 mod tests {
     use super::*;
 
-    /// The stamp bits are 0 only for a value that never advances. All stamps fit integers that doubles hold exactly.
+    /// The high bits of a `SCANDUMP` iterator are 0 only for a value without a window. A double holds every iterator
+    /// exactly.
     #[test]
     fn every_stamp_but_0_shows_in_iterators_that_doubles_hold() {
         assert_eq!(stamp_bits(0), 0);

@@ -1,33 +1,34 @@
-//! A checked reader and a writer of headers. Every function that reads takes the name of the field, and every error
-//! names the field.
+//! A checked reader and a writer for headers of stored values. Every function that reads a field takes its name, and
+//! every error has the name.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 1 | high half: the kind of value; low half: the version |
-//! | - | fields, each a byte, a number or a rate |
+//! | any | fields, each a byte, a number or a rate |
 //! | 4 | the low half of the XXH3-64 of all bytes before, seeded with 0 |
 //!
 //! A **number** is written in as few LEB128 bytes as possible: groups of 7 bits, the lowest group first. The high bit
-//! of a byte is set except in the last byte. A **rate** is written as a byte `e` from 1 to 9 and a number `m` below
-//! 2^28, if it is the double nearest to `m / 10^e`. Of several such `e` it is the smallest: 0.01 takes 2 bytes. Any
-//! other rate is written as a byte 0 and the 8 bytes of the double.
+//! of a byte is set except in the last byte. A **rate** that is the double nearest to `m / 10^e` is written as a byte
+//! `e` from 1 to 9 and a number `m` below 2^28. The smallest possible `e` is chosen: 0.01 takes 2 bytes. Any other rate
+//! is written as a byte 0 and the 8 bytes of the double.
 
 use crate::error::Error;
 use crate::hash::checksum;
 
-/// The oldest version that can still be read.
+/// The oldest version of headers that can still be read.
 const OLDEST_VERSION: u8 = 1;
 
-/// Bytes of the checksum at the end of a header. A checksum of 8 bytes would double the size of a small value.
+/// The length of the checksum at the end of a header, in bytes. A checksum of 8 bytes would double the size of a small
+/// value.
 const CHECKSUM_BYTES: usize = 4;
 
-/// The bytes that are reserved for a header. Most headers take fewer.
+/// The memory that is reserved for a header at first, in bytes. Most headers take less.
 const ROOM_BYTES: usize = 512;
 
 /// The largest exponent `e` of a rate that is stored in the short form `m / 10^e`.
 const MAX_DIGITS: u8 = 9;
 
-/// The exclusive upper bound of the mantissa `m` of a rate that is stored in the short form `m / 10^e`.
+/// A rate has the short form `m / 10^e` only if `m` is below this number.
 const MANTISSA_END: u64 = 1 << 28;
 
 /// The kind of value that a header describes.
@@ -44,8 +45,8 @@ pub(super) enum HeaderKind {
 }
 
 impl HeaderKind {
-    /// The version in which headers of this kind are written. Any change of the fields needs a new version number. It
-    /// can be 15 at most.
+    /// The version in which headers of this kind are written. Any change of the fields needs a new version number. The
+    /// largest possible number is 15.
     const fn version(self) -> u8 {
         match self {
             HeaderKind::Counter => 1,
@@ -96,7 +97,7 @@ impl HeaderWriter {
         writer
     }
 
-    /// Begins a header without kind and checksum.
+    /// Begins a header without kind, version and checksum.
     pub(super) fn plain() -> Self {
         HeaderWriter(Vec::with_capacity(ROOM_BYTES))
     }
@@ -141,7 +142,7 @@ impl HeaderWriter {
         }
     }
 
-    /// The bytes written so far, for appending.
+    /// The bytes written so far. The caller may append to them.
     pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
@@ -168,13 +169,13 @@ pub(super) struct HeaderReader<'a> {
 }
 
 impl<'a> HeaderReader<'a> {
-    /// Checks length, kind, checksum and version of a header, in this order, so that a value of another kind is not
-    /// reported as damaged.
+    /// Checks length, kind, checksum and version of a header, in this order. So a value of another kind is not reported
+    /// as damaged.
     pub(super) fn new(bytes: &'a [u8], kind: HeaderKind) -> Result<Self, Error> {
         Self::up_to(bytes, kind, kind.version())
     }
 
-    /// Begins reading like [`Self::new`], but accepts versions up to `newest`.
+    /// Does the same as [`Self::new`], but accepts versions up to `newest`.
     pub(super) fn up_to(bytes: &'a [u8], kind: HeaderKind, newest: u8) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
@@ -193,13 +194,13 @@ impl<'a> HeaderReader<'a> {
         Ok(HeaderReader { rest, version })
     }
 
-    /// The version of the header. A header of an older version lacks the fields added later.
+    /// The version of the header. Headers of older versions lack the fields that later versions added.
     #[cfg_attr(not(test), expect(dead_code, reason = "no kind has a second version"))]
     pub(super) fn version(&self) -> u8 {
         self.version
     }
 
-    /// Begins reading a header without kind and checksum.
+    /// Begins reading a header that has no kind, version and checksum.
     pub(super) fn plain(bytes: &'a [u8]) -> Self {
         HeaderReader { rest: bytes, version: 0 }
     }
@@ -266,7 +267,7 @@ impl<'a> HeaderReader<'a> {
         Ok(rate)
     }
 
-    /// Reads all bytes not read yet.
+    /// Reads all remaining bytes.
     pub(super) fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -277,7 +278,7 @@ impl<'a> HeaderReader<'a> {
     }
 }
 
-/// Turns an error about the range of a parameter into an error about a stored field.
+/// Converts an error about the range of a parameter into an error about a stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => Error::Corrupt { field: parameter.name(), expected, got },

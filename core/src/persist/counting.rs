@@ -6,35 +6,35 @@
 //! | byte | representation: 0 exact, 1 estimate; plus 4 if the next four fields are left out |
 //! | rate | error rate |
 //! | number | exact limit, members |
-//! | number | exact bytes: the most bytes that the listed members may take together |
+//! | number | exact bytes: the largest number of bytes that the members of an exact counter may take |
 //! | number | seed |
-//! | number | lower bound of the estimate, members; 0 without a marked slot; left out while exact |
-//! | byte | the number of segments, up to the last with a marked slot; left out while exact |
-//! | numbers | the marked slots of each of these segments |
+//! | number | lower bound of the estimate, members; 0 if no bit is set; left out while exact |
+//! | byte | the number of segments of the bitmap, up to the last with a set bit; left out while exact |
+//! | numbers | the number of set bits in each of these segments; left out while exact |
 //! | byte | the payload: 0 out of line, 1 inline |
 //! | number | payload, bytes; left out if the payload is inline |
 //! | 8 bytes | checksum of the payload; left out if the payload is inline or an estimate |
 //! | 4 bytes | checksum |
 //!
-//! The four fields from error rate to seed are left out if they equal [`STANDARD`]. This is so for most counters, and
-//! halves the header of a counter with few members. The layout of the slots follows from the error rate
-//! (`counting/layout.rs`).
+//! The four fields from error rate to seed are left out if they equal [`STANDARD`]. Most counters have these
+//! parameters, and leaving them out halves the header of a counter with few members. The layout of the bitmap follows
+//! from the error rate (`counting/layout.rs`).
 //!
-//! A windowed counter has no lower bound. Its first byte is 0xd1, and before the number of segments it has
+//! A windowed counter has no lower bound. Its first byte is 0xd1. Before the number of segments it has these fields:
 //!
 //! | what | field |
 //! |---|---|
 //! | number | window, seconds |
 //! | byte | slices of the window |
-//! | byte | clock source: 0 system, 1 manual, 2 system and the key expires once the counter is empty |
-//! | number | the newest slice that it has reached |
-//! | byte | offset: the slice number from which tags count |
+//! | byte | clock source: 0 system, 1 manual, 2 system and the key expires when the counter is empty |
+//! | number | the number of its newest slice |
+//! | byte | offset: the number of a slice whose tag is 1 |
 //!
-//! Each member and each slot has the tag of the slice in which it was last seen: `1 + (slice - offset) mod 15` in a
-//! window of up to 14 slices, `mod 255` in a larger one. A member's tag is one byte before its record. The prefix has a
-//! byte 0 in place of a tag. The tags of a segment's slots follow the slots, with 4 or 8 bits each; the first of two
-//! tags is the lower half of a byte. Every tag stands for one of the slices that are live when the newest slice is the
-//! present one.
+//! Each member and each set bit has a tag, which stands for the slice in which it was last added: `1 + (slice - offset)
+//! mod 15` in a window of up to 14 slices, `mod 255` in a larger one. A member's tag is the byte before the member. A
+//! text that members begin with has a byte 0 in place of a tag. The tags of a segment's set bits follow the segment,
+//! with 4 or 8 bits each. The first of two tags is in the lower half of a byte. Every tag stands for a slice that has
+//! not expired when the newest slice begins.
 //!
 //! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
@@ -55,22 +55,22 @@ use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
-/// The bit of the representation byte that is set if the counter has the standard parameters.
+/// This bit of the representation byte says that the counter has the parameters [`STANDARD`], which are not stored.
 const IS_STANDARD: u8 = 4;
 
-/// The parameters that need not be stored. They are part of the format, and do not change with the defaults of new
-/// counters.
+/// The parameters that need not be stored. They are part of the format. So they stay the same if the defaults of new
+/// counters change.
 const STANDARD: Params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
 
-/// The representation byte of an estimating counter.
+/// The value of the representation byte for an estimating counter.
 const ESTIMATE: u8 = 1;
 
-/// The largest payload that is written inline in the header, in bytes: a dump that is a single chunk cannot become
-/// outdated half-way. The number may be changed, since readers accept any size.
+/// The largest payload that is written into the header, in bytes. A dump that is a single chunk cannot become outdated
+/// half-way. The number may be changed, since readers accept any size.
 const INLINE_MAX_BYTES: u64 = 48 << 10;
 
-/// The clock sources, in the order of their stored numbers. Each comes with whether the key expires once the counter is
-/// empty.
+/// The clock sources, in the order of their stored numbers. Each has a flag: whether the key expires when the counter
+/// is empty.
 const CLOCK_SOURCES: [(ClockSource, bool); 3] =
     [(ClockSource::System, false), (ClockSource::Manual, false), (ClockSource::System, true)];
 
@@ -79,7 +79,7 @@ impl CounterForm {
         if self.ring.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter }
     }
 
-    /// Begins a header with all fields of a counter before its payload.
+    /// Writes all fields of a counter's header that come before its payload.
     fn write(&self) -> HeaderWriter {
         let mut writer = HeaderWriter::new(self.kind());
         let representation = if self.counts.is_some() { ESTIMATE } else { 0 };
@@ -142,15 +142,15 @@ impl CounterForm {
         Ok((form, reader))
     }
 
-    /// The format of the chunks. Its fingerprint must change when pieces that were read earlier would no longer fit
-    /// later ones. So it changes with every newly marked slot, with any change of the members, and when the window
-    /// advances.
+    /// The format of the chunks of a dump. Its fingerprint must change whenever chunks that were read earlier would not
+    /// fit later chunks. So it changes with every newly set bit, with any change of the members, and when a slice
+    /// begins.
     fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
         ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), members_sum) }
     }
 }
 
-/// Reads the number of segments up to the last with a marked slot, and the number of marked slots in each.
+/// Reads the number of segments up to the last with a set bit, and the number of set bits in each.
 fn read_counts(reader: &mut HeaderReader<'_>, params: &Params) -> Result<SegmentCounts, Error> {
     let layout = params.layout().map_err(stored_parameter)?;
     let (segments, most) = (reader.u8("segments")?, layout.num_segments());
@@ -179,13 +179,13 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
         CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     let window = window.with_volatile(is_volatile);
-    // A window never has more slices than it needs, so a header with more slices is damaged.
+    // `Window::new` removes slices that the window does not need. So a header with another number of slices is damaged.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
 }
 
-/// The checksum of the members of an exact counter, since other members may have the same length. It is 0 for an
-/// estimate, because the header of an estimate has counts that change with every slot.
+/// The checksum of the members of an exact counter. It is needed, since other members may have the same length. It is 0
+/// for an estimating counter, because its header has the numbers of set bits, which change with every new bit.
 fn members_sum(counter: &Counter) -> u64 {
     if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
 }
@@ -219,7 +219,7 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // One header with the members in it does not mix two states.
+        // If the header contains the members, a dump is a single chunk and cannot mix two states.
         let is_inline = self.most_payload_bytes() <= INLINE_MAX_BYTES;
         CounterForm::of(self).chunk_format(if is_inline { 0 } else { members_sum(self) })
     }
@@ -233,7 +233,7 @@ impl Stored for Counter {
             visit(&self.header());
             return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
         };
-        // The digest must not depend on the order of the members, since equal sets may have different orders.
+        // Equal sets may have their members in different orders, so the digest must not depend on the order.
         records.sort_by_cached_key(|(member, _)| member.text());
         visit(&CounterForm::of(self).write().into_bytes());
         for (member, tag) in records {
@@ -251,11 +251,12 @@ pub struct PartialCounter {
     form: CounterForm,
     header: Vec<u8>,
     total_bytes: u64,
-    /// The checksum that the members must have; `None` for an estimate, and for members inline in the header.
+    /// The checksum that the members must have. It is `None` for an estimating counter, and if the header contains the
+    /// members.
     members_sum: Option<u64>,
     /// The payload bytes loaded so far.
     bytes: Vec<u8>,
-    /// The counter, decoded once the whole payload has been loaded.
+    /// The counter. It is decoded when the whole payload has been loaded.
     counter: Option<Counter>,
 }
 
@@ -282,7 +283,7 @@ impl Partial for PartialCounter {
         }
         let (header, bytes) = (try_to_vec(header)?, try_with_capacity(total_bytes as usize)?);
         let mut loading = PartialCounter { form, header, total_bytes, members_sum, bytes, counter: None };
-        // A counter with an empty payload is complete at once.
+        // A counter whose payload is empty is complete after its header.
         loading.push(&[])?;
         Ok(loading)
     }
@@ -325,7 +326,7 @@ impl Partial for PartialCounter {
 
     fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes())?;
-        // An earlier call may have taken the counter out.
+        // The counter is missing if an earlier call has taken it out.
         self.counter.take().ok_or_else(|| Error::corrupt("payload", "one value", "a second"))
     }
 

@@ -1,5 +1,5 @@
-//! The stored form of Bloom filters, and partially loaded filters. Classic filters have RedisBloom's format, the others
-//! this module's own formats.
+//! The stored form of Bloom filters, and partially loaded filters. Filters in RedisBloom's layout have RedisBloom's
+//! format, and all other filters have this library's own formats.
 
 use std::alloc::Layout;
 
@@ -16,9 +16,10 @@ use crate::heap::OnHeap;
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_to_vec};
 
-/// Whether `bytes` are a header in RedisBloom's format and not in this module's own. Our headers begin with a kind.
-/// RedisBloom's headers begin with a number of items, which may look like a kind. In that case, the header is
-/// RedisBloom's if its length is right for RedisBloom's format and it does not end with our checksum.
+/// Whether `bytes` are a header in RedisBloom's format, and not in this library's own formats. This library's headers
+/// begin with a byte for the kind. RedisBloom's headers begin with the number of items, which may look like a kind.
+/// Such a header is RedisBloom's if its length is right for RedisBloom's format and it does not end with this library's
+/// checksum.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
@@ -28,7 +29,7 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     fits && HeaderReader::new(bytes, kind).is_err()
 }
 
-/// Whether a header, the first chunk of a dump, belongs to a windowed filter or counter, of any version.
+/// Whether the header of a dump, of any version, is that of a windowed filter or counter.
 pub fn has_window(header: &[u8]) -> bool {
     let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
     begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
@@ -71,25 +72,25 @@ impl Stored for BloomFilter {
     }
 }
 
-/// A partially loaded filter. All its memory is allocated from the start, zeroed.
+/// A partially loaded filter. Its bitmaps are allocated, and zeroed, as soon as the header is read.
 ///
-/// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes of
-/// all sub-filters is set.
+/// Invariants: the first `complete` sub-filters have all their bytes. If all bitmaps are put end to end, no bit after
+/// the first `received_bytes` bytes is set.
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: BloomFilter,
-    /// Whether the filter has RedisBloom's layout, also after it was taken out.
+    /// Whether the filter has RedisBloom's layout. It stays the same after `finish` has taken the filter out.
     is_classic: bool,
     header: Vec<u8>,
     complete: usize,
-    /// Bytes of the first `complete` sub-filters together.
+    /// The number of bytes of those sub-filters that are loaded completely.
     complete_bytes: u64,
     received_bytes: u64,
     total_bytes: u64,
 }
 
 impl PartialFilter {
-    /// Whether the complete filter will have RedisBloom's layout.
+    /// Whether the filter is in RedisBloom's layout.
     pub fn is_classic(&self) -> bool {
         self.is_classic
     }
@@ -123,7 +124,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // A filter that was taken out has no parameters any more.
+        // The filter that remains after `finish` has no parameters.
         let has_parameters = !self.filter.chain().is_empty();
         if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
     }
@@ -201,8 +202,8 @@ mod tests {
         filter
     }
 
-    /// A piece is written where the previous piece ended. Searching for this place from the first sub-filter on would
-    /// make loading a long dump take quadratic time.
+    /// Each piece is written where the previous piece ended. If this position were searched for from the first
+    /// sub-filter on, loading a long dump would take quadratic time.
     #[test]
     fn pieces_of_any_length_go_on_where_the_last_ended() {
         for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -222,13 +223,13 @@ mod tests {
                 }
                 assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
                 assert!(partial.finish().unwrap() == filter);
-                // The module counts a partial filter by its layout also after it was taken out.
+                // The module counts a partially loaded filter by its layout, even after the filter was taken out.
                 assert_eq!(partial.is_classic(), layout == BitLayout::Classic);
             }
         }
     }
 
-    /// A single sub-filter is stored in the filter itself. Its bytes were once counted twice.
+    /// The struct of a filter contains its only sub-filter, whose bytes must not be counted twice.
     #[test]
     fn loading_needs_the_bytes_of_the_filter_and_its_header() {
         for items in [0, 90] {

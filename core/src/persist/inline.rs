@@ -1,16 +1,16 @@
-//! Small payloads of filters. A payload of up to 4 KiB is stored inline, as a part of the header, so that the filter is
+//! Small payloads of filters. A payload of up to 4 KiB is stored inline, as a part of the header. The filter is then
 //! stored as a header alone.
 //!
 //! The last field of a header says where the payload is:
 //!
 //! | byte | what follows |
 //! |---|---|
-//! | 0 | the payload is out of line, in chunks or pieces |
-//! | 1 | the payload, in the same form as out of line |
+//! | 0 | the payload is stored outside the header, in chunks or pieces |
+//! | 1 | the payload, in the same form as outside the header |
 //! | 2 | the number of set bits, and their positions in Golomb-Rice code (`golomb_rice.rs`) |
 //!
-//! A bitmap with more than a quarter of its bits set is written uncoded, because the code would save less than a fifth
-//! of the bytes.
+//! A bitmap with more than a quarter of its bits set is written as it is: Golomb-Rice code would save less than a
+//! fifth.
 
 use std::borrow::Cow;
 
@@ -24,34 +24,35 @@ use crate::error::Error;
 use crate::golomb_rice;
 use crate::size_limit::try_filled;
 
-/// The largest payload that is written inline in a header, in bytes. It may be changed, up to [`READ_MAX_BYTES`]:
-/// readers accept out-of-line payloads of any size.
+/// The largest payload that is written into a header, in bytes. The number may be changed, up to [`READ_MAX_BYTES`]:
+/// readers accept payloads of any size outside the header.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
-/// The largest payload that is decoded from Golomb-Rice code, in bytes, because a few bytes of code may decode to a
-/// large payload.
+/// The largest payload that is decoded from Golomb-Rice code, in bytes. The limit is needed, because a few bytes of
+/// code may decode to a large payload.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
 pub(super) const OUT_OF_LINE: u8 = 0;
 pub(super) const AS_IT_IS: u8 = 1;
 const GOLOMB_RICE: u8 = 2;
 
-/// A payload, if it was inline in its header; else `None`.
+/// A payload, if its header contains it; otherwise `None`.
 pub(super) type Inline<'a> = Option<Cow<'a, [u8]>>;
 
-/// Whether a payload of `payload_bytes` bytes is small enough to be written inline in its header.
+/// Whether a payload of `payload_bytes` bytes is small enough to be written into its header.
 pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
-/// The part of a payload outside the header: nothing if the payload is inline, else the whole payload.
+/// The part of a payload that is stored outside the header: nothing if the header contains it, otherwise the whole
+/// payload.
 pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
     if is_inline(payload.len()) { payload.up_to(0) } else { payload }
 }
 
-/// Writes the last field of a header: the payload, coded or uncoded, or a byte that says that the payload is out of
-/// line. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set. If the payload is out of line,
-/// further fields may follow.
+/// Writes the last field of a header. It is the payload, either as it is or in Golomb-Rice code, or a byte that says
+/// that the payload is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are
+/// set. If the payload is stored outside the header, the caller may append further fields.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
@@ -69,9 +70,8 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
     }
 }
 
-/// Reads the field that `write` wrote, and returns the payload. An inline payload is the end of the header. The result
-/// is `None` if the payload is out of line; further fields of the header may follow then. A payload of bits is
-/// guaranteed to have the right length.
+/// Reads the last field of a header and returns the payload. The result is `None` if the payload is stored outside the
+/// header; the header may then have further fields. A bitmap in the result always has the right length.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -94,8 +94,8 @@ pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<I
     }))
 }
 
-/// A buffer of `num_bytes` zeros. Fails above [`READ_MAX_BYTES`], because a short header must not cause a large
-/// allocation.
+/// Makes a buffer of `num_bytes` zeros. It fails above [`READ_MAX_BYTES`], because a short header must not cause a
+/// large allocation.
 fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");
     Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;

@@ -1,10 +1,10 @@
-//! Values as bytes. [`load`] reads the chunks that `SCANDUMP` returns, and [`dump`] makes the chunks that `LOADCHUNK`
-//! takes. [`to_bytes`] and [`from_bytes`] convert one value to and from a single byte string, which is a
-//! [file](mod@file).
+//! Filters and counters ("values") as bytes. [`load`] reads the chunks that `SCANDUMP` returns, and [`dump`] makes the
+//! chunks that `LOADCHUNK` takes. [`to_bytes`] and [`from_bytes`] convert one value to and from a single byte string,
+//! which is a [file](mod@file).
 //!
 //! # A value in any store
 //! Without the module, a value can be stored as bytes in any store that has a version (or ETag) for each entry. Several
-//! writers can then merge their counters or filters into it. The repository's `docs/without-the-module.md` says more.
+//! writers can then merge their counters or filters into it. See the repository's `docs/without-the-module.md`.
 //!
 //! ```
 //! use rollcall_core::counting::Counter;
@@ -37,7 +37,7 @@
 //!     }
 //! }
 //! # use std::cell::RefCell;
-//! # // Another writer is faster once.
+//! # // At the first attempt, another writer is faster.
 //! # let rival: Counter = ["cem"].into_iter().collect();
 //! # let store = RefCell::new((0, None));
 //! # let mut times = 0;
@@ -61,8 +61,8 @@
 //! RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs use one format. The repository's
 //! `docs/persistence.md` describes it for readers in other languages.
 //!
-//! A stored value is a **header** and a **payload**. The payload is all bits or members, one after the other. It is cut
-//! into pieces, and no piece has bits of two bitmaps. The header has everything else.
+//! A stored value is a **header** and a **payload**. The payload has all bits or all members. It is cut into pieces,
+//! and no piece has bits of two bitmaps. The header has everything else.
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
@@ -70,12 +70,12 @@
 //! | SCANDUMP, AOF | chunk 1 | unless inline, chunks: a piece, then its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is
-//! inline in the header (`inline.rs`), so that the value is stored as a header alone. `bloom.rs` and `counting.rs`
+//! inline in the header (`inline.rs`), and the value is then stored as a header alone. `bloom.rs` and `counting.rs`
 //! describe the fields of the headers.
 //!
-//! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum,
-//! and their chunks have no checksum. `filter.rs` distinguishes the two formats. In RDB, a partially loaded classic
-//! filter is RedisBloom's header within this module's own format.
+//! RedisBloom-compatible filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind
+//! nor checksum, and their chunks have no checksum. `filter.rs` distinguishes the two formats. In RDB, a partially
+//! loaded RedisBloom-compatible filter has RedisBloom's header within this library's own format.
 //!
 //! Files (`file/`) contain dumps of any number of values, and checksums of their own.
 //!

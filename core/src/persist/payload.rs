@@ -4,16 +4,15 @@ use std::borrow::Cow;
 
 use crate::counting::payload::PayloadPart;
 
-/// The payload of a value: bitmaps, members or positions, end to end.
+/// The payload of a stored value: bitmaps, members or positions of bits, end to end.
 pub struct Payload<'a> {
     /// Returns the part with a given number; `None` after the last part.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// The number of bytes that the payload has. While the payload is being loaded, this is less than the sum of all
-    /// parts.
+    /// The number of bytes of the payload. While a value is being loaded, this is less than the sum of all parts.
     end: u64,
 }
 
-/// A range of bytes within one part of a payload. The part is encoded only when the range is read.
+/// A range of bytes in one part of a payload. The part is encoded only when the range is read.
 pub(super) struct Stretch<'a> {
     part: PayloadPart<'a>,
     start: u64,
@@ -26,7 +25,7 @@ impl<'a> Stretch<'a> {
         (self.end - self.start) as usize
     }
 
-    /// The capacity in bytes that [`Self::append_to`] needs.
+    /// The capacity that a `Vec` needs for [`Self::append_to`], in bytes.
     pub(super) fn room(&self) -> usize {
         if let PayloadPart::Bytes(_) = self.part { self.len() } else { self.part.num_bytes() as usize }
     }
@@ -41,7 +40,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// The number of a part, and the part's offset in the payload.
+/// The number of a part, and the offset of this part in the payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     part: usize,
@@ -49,12 +48,12 @@ struct Place {
 }
 
 impl<'a> Payload<'a> {
-    /// A payload made of parts: `parts` returns the part with a given number, and `None` after the last.
+    /// Makes a payload of parts. `parts` returns the part with a given number, and `None` after the last part.
     pub(crate) fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
         Payload { parts: Box::new(parts), end: u64::MAX }
     }
 
-    /// A payload made of bitmaps: `as_bytes` returns the bytes of a bitmap.
+    /// Makes a payload of bitmaps. `as_bytes` returns the bytes of a bitmap.
     pub(crate) fn of_bitmaps<B>(bitmaps: &'a [B], as_bytes: impl Fn(&'a B) -> &'a [u8] + 'a) -> Self {
         Self::new(move |index| bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(as_bytes(bitmap))))
     }
@@ -81,18 +80,18 @@ impl<'a> Payload<'a> {
         self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }
 
-    /// All pieces of at most `max_bytes` bytes, with their positions. Each part is searched for only once.
+    /// All pieces of at most `max_bytes` bytes, with their positions. Going through all pieces takes linear time.
     pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// The range of the piece that [`Self::piece`] returns; its bytes are not read yet. `None` at the end of the
+    /// The range of the piece that [`Self::piece`] returns. Its bytes are not read yet. `None` at the end of the
     /// payload.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// The ranges of the pieces that [`Self::pieces`] returns; their bytes are not read yet.
+    /// The ranges of the pieces that [`Self::pieces`] returns. Their bytes are not read yet.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
@@ -104,8 +103,8 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Finds the range of bytes that [`Self::stretch`] returns, searching from `place` on. `place` must be the part
-    /// that contains `position`, or an earlier part. It is set to the part that contains `position`.
+    /// Does the same as [`Self::stretch`], but searches from the part `place` on. `place` must be the part that
+    /// contains `position`, or an earlier part. It is changed to the part that contains `position`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Bitmaps with lengths from 0 to 3 bytes in turn.
+    /// Bitmaps with lengths of 0, 1, 2, 3, 0, 1, 2, 3 and so on bytes.
     fn bitmaps(count: usize) -> Vec<Vec<u8>> {
         (0..count).map(|index| vec![index as u8; index % 4]).collect()
     }
@@ -169,7 +168,7 @@ mod tests {
             bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(bitmap))
         });
         assert_eq!(payload.pieces(2).count(), 40_000);
-        // A part is requested once for each of its pieces, and once where the next part begins.
+        // A part is requested once for each of its pieces, and once more at the start of the next part.
         assert!(asked.get() <= 60_001, "{}", asked.get());
     }
 }

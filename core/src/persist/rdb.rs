@@ -1,13 +1,13 @@
-//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] stand for a server's RDB primitives, so that tests
-//! can write, read and forge values without a server.
+//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] represent the functions with which a server writes
+//! and reads RDB data. So tests can write, read and forge values without a server.
 //!
-//! A value in this module's format consists of these primitives, in this order:
+//! A value in this library's own format consists of these primitives, in this order:
 //!
 //! | primitive | what |
 //! |---|---|
 //! | string | the header; if the payload is inline, nothing follows |
-//! | unsigned | bytes of payload that follow: the whole payload, or less for a partially loaded value |
-//! | unsigned | the checksum of that number, since a damaged number would make a complete value look incomplete |
+//! | unsigned | the number of payload bytes that follow: all, or fewer for a partially loaded value |
+//! | unsigned | the checksum of that number: if it were damaged, a complete value would look incomplete |
 //! | unsigned, string | for each piece of at most [`PIECE_BYTES`]: its checksum, and the piece |
 //!
 //! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
@@ -21,15 +21,15 @@ use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::SizeLimit;
 
-/// The encoding version of this module's RDB values. It stands for the primitives and their order. Headers have a
-/// version of their own.
+/// The version number that the server stores with this module's RDB values. It stands for the primitives and their
+/// order. Headers have their own version.
 pub const ENCODING: u32 = 1;
 
-/// The largest piece of payload, in bytes. The server compresses and copies whole strings, so this limits the memory
+/// The largest piece of payload, in bytes. The server compresses and copies whole strings. So this limits the memory
 /// that saving or loading needs in addition to the value.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// The destination of a value, written a primitive at a time.
+/// The destination of a value that is saved in RDB format, number by number and string by string.
 pub trait Sink {
     /// Writes an unsigned number.
     fn unsigned(&mut self, value: u64);
@@ -41,7 +41,7 @@ pub trait Sink {
     fn string(&mut self, bytes: &[u8]);
 }
 
-/// The source of a value, read a primitive at a time. Errors name the field.
+/// The source of a value that is loaded from RDB format, number by number and string by string. Errors name the field.
 pub trait Source {
     /// The bytes of a string.
     type Bytes: AsRef<[u8]>;
@@ -49,19 +49,19 @@ pub trait Source {
     /// Reads an unsigned number.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the next primitive is no unsigned number.
+    /// [`Error::Corrupt`] if the next element is not an unsigned number.
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error>;
 
     /// Reads a double.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the next primitive is no double.
+    /// [`Error::Corrupt`] if the next element is not a double.
     fn double(&mut self, field: &'static str) -> Result<f64, Error>;
 
     /// Reads a string.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the next primitive is no string.
+    /// [`Error::Corrupt`] if the next element is not a string.
     fn string(&mut self, field: &'static str) -> Result<Self::Bytes, Error>;
 }
 
@@ -79,8 +79,8 @@ pub fn save_partial<L: Partial>(partial: &L, sink: &mut impl Sink) {
     save_parts(partial.header(), partial.received(), partial.chunk_format(), sink);
 }
 
-/// The number that seeds the checksums of pieces. A header in RedisBloom's format has no checksum, so this number is
-/// the hash of the header.
+/// The number that seeds the checksums of pieces. A header in RedisBloom's format has no fingerprint, so this number is
+/// then a hash of the header.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,
@@ -93,7 +93,7 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
     piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
 }
 
-/// Writes a header whose payload is out of line, and the part of the payload that has been loaded.
+/// Writes a header that does not contain its payload, and the part of the payload that has been loaded.
 fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &mut impl Sink) {
     let (payload_bytes, fingerprint) = (payload.len(), fingerprint_of(format, header));
     sink.string(header);
@@ -106,10 +106,10 @@ fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &m
 }
 
 /// Reads a value that was complete or partially loaded when it was written. `will_fill` is called with memory that is
-/// about to be overwritten completely. A server may then ask the kernel to provide all pages at once.
+/// about to be overwritten completely. In `will_fill`, a server may ask the kernel to provide all pages at once.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
+/// [`Error::Corrupt`] names the wrong field. Other errors are [`Error::TooLarge`] and [`Error::OutOfMemory`].
 pub fn load<L: Partial>(
     source: &mut impl Source,
     limit: &impl SizeLimit,

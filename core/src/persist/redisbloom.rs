@@ -2,8 +2,8 @@
 //!
 //! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow, one sub-filter after
 //! the other, in pieces. No piece has bytes of two sub-filters. RedisBloom sends pieces of at most 16 MiB, and also
-//! loads smaller ones. Each piece has the iterator 1 + the position after it. After the last piece the reply is 0 and
-//! an empty piece. The header has no magic, version or checksum:
+//! loads smaller ones. Each piece has the iterator 1 + the position of its end. After the last piece, `SCANDUMP`
+//! replies with 0 and an empty piece. The header has no magic, version or checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //! | 16 | 4 | growth |
 //! | 20 | 53 each | sub-filter: bytes, bits, items, error rate and bits an item (f64), hashes (4), capacity, n2 (1) |
 //!
-//! The fields of a sub-filter have 8 bytes where no other number is given.
+//! The fields of a sub-filter have 8 bytes if no other number is given.
 //!
 //! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's own unsigned numbers,
 //! doubles and strings. First come the number of items in all sub-filters, the number of sub-filters, the options (from
-//! version 2 on) and the growth (from version 4 on; before, it was always 2). Then each sub-filter has: capacity, error
-//! rate, hashes, bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
+//! version 2 on) and the growth (from version 4 on). Before version 4 the growth was always 2. Then each sub-filter
+//! has: capacity, error rate, hashes, bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
 //!
 //! Filters of releases before 2.0 have 32-bit hashes and are rejected. They are recognised by the encoding version 0 or
 //! 1, or by the missing option FORCE64.
@@ -32,30 +32,30 @@ use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
 
-/// The newest known encoding version of RedisBloom's RDB values.
+/// The newest encoding version of RedisBloom's RDB values that this library can read.
 pub const RDB_ENCODING_NEWEST: u32 = 4;
 
 /// The first encoding version whose values have options; older values have 32-bit hashes.
 const RDB_ENCODING_OPTIONS: u32 = 2;
 
-/// The first encoding version whose values have a growth.
+/// The first encoding version whose values have a growth factor.
 const RDB_ENCODING_GROWTH: u32 = 4;
 
-/// Bytes of the header before its sub-filters.
+/// The length of RedisBloom's header before its sub-filters, in bytes.
 const HEADER_BYTES: u64 = 20;
 
 /// Bytes that each sub-filter takes in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// The shape of the empty sub-filter that RedisBloom appends when it fails to make a real one.
+/// The shape that a header has for an empty sub-filter. RedisBloom appends one when it fails to make a real sub-filter.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
-/// The sub-filters of a classic filter, each with its shape.
+/// The sub-filters of a RedisBloom-compatible filter, each with its shape.
 fn shapes(filter: &BloomFilter) -> impl Iterator<Item = (&SubFilter, &Shape)> {
     filter.chain().iter().filter_map(|one| Some((one, &one.classic()?.shape)))
 }
 
-/// The rules of a classic filter. They are those of its first sub-filter.
+/// The rules by which a RedisBloom-compatible filter grows. They are stored in its first sub-filter.
 fn rules(filter: &BloomFilter) -> Rules {
     let first = filter.chain().first().and_then(SubFilter::classic);
     first.map_or(Rules { options: 0, growth: 0 }, |classic| classic.rules)
@@ -82,10 +82,10 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
 }
 
 /// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any order.
-/// `chunk` replaces the bytes before position `next - 1`, and must lie within one sub-filter.
+/// `chunk` is written so that it ends at position `next - 1`, and must lie within one sub-filter.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
+/// [`Error::Corrupt`] if the filter has no place for this chunk. On error nothing is changed.
 pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
     let len = chunk.len() as u64;
@@ -100,14 +100,13 @@ pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Re
     Err(rejected())
 }
 
-/// Reads a header. Returns the filter with all its memory, zeroed. The total size is checked before anything is
-/// allocated.
+/// Reads a header. Returns the filter with zeroed bitmaps. The total size is checked before anything is allocated.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
+/// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
 pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     let described = decode_header(header)?;
-    // The first sub-filter is stored in the filter itself, if it is the only one.
+    // If a filter has only one sub-filter, the struct of the filter contains it.
     let own_bytes = if described.len() == 1 { OWN_BYTES - size_of::<SubFilter>() as u64 } else { OWN_BYTES };
     let held_bytes = own_bytes + array_bytes::<u8>(header.len() as u64);
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
@@ -119,22 +118,22 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
 
-/// Reads a header. Checks the rules of the filter, and the shape and number of items of each sub-filter. The bits are
-/// checked later.
+/// Reads a header. Checks the rules of the filter, and the shape and the number of items of each sub-filter. It does
+/// not check bits.
 fn decode_header(bytes: &[u8]) -> Result<Described, Error> {
     let mut reader = HeaderReader::plain(bytes);
     let total_items = reader.u64("size")?;
     let count = reader.u32("nfilters")?;
     let options = reader.u32("options")?;
     let growth = reader.u32("growth")?;
-    // The number of sub-filters is trusted only if the header has exactly the right length for it.
+    // The number of sub-filters is trusted only if the header has exactly the right length for this number.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let rules = Rules { options, growth: growth_of(options, growth) };
     rules.validate(u64::from(count))?;
     let mut described = Described::new();
     try_reserve(&mut described, count as usize)?;
-    // A sub-filter may have up to 2^60 items according to its header, so the sum may exceed 64 bits.
+    // According to its header, a sub-filter may have up to 2^60 items. So the sum may exceed 64 bits.
     let mut claimed_items = 0u64;
     for _ in 0..count {
         let (num_bytes, num_bits, num_items) = (reader.u64("bytes")?, reader.u64("bits")?, reader.u64("size")?);
@@ -157,21 +156,21 @@ fn decode_header(bytes: &[u8]) -> Result<Described, Error> {
     Ok(described)
 }
 
-/// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one when it
-/// cannot make a real one: with a growth of 0, or with a rate that cannot be halved again. From then on RedisBloom
-/// reports every item as known, and never adds an item to this sub-filter. So this module omits the sub-filter.
+/// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one if the growth
+/// is 0, or if the error rate cannot be halved again. Afterwards RedisBloom reports every item as present, and never
+/// adds an item to this sub-filter. So this library omits the sub-filter.
 fn ends_without_bits(header: &[u8]) -> bool {
     header.len() as u64 > HEADER_BYTES + SUB_FILTER_BYTES
         && header.iter().rev().take(SUB_FILTER_BYTES as usize).all(|&byte| byte == 0)
 }
 
 /// The growth factor of a filter whose header has the growth `noted`. RedisBloom stores only the lower 32 bits of the
-/// requested growth. They may be 0 even for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
+/// requested growth, which may be 0 even for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
-/// Writes a classic filter as an RDB value in RedisBloom's format.
+/// Writes a RedisBloom-compatible filter as an RDB value in RedisBloom's format.
 pub fn save_rdb(filter: &BloomFilter, sink: &mut impl Sink) {
     let Rules { options, growth } = rules(filter);
     sink.unsigned(filter.num_items());
@@ -193,8 +192,8 @@ pub fn save_rdb(filter: &BloomFilter, sink: &mut impl Sink) {
 /// Reads a filter from an RDB value in RedisBloom's format. See [`rdb::load`](super::rdb::load) for `will_fill`.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`], before the memory
-/// of a sub-filter is allocated.
+/// [`Error::Corrupt`] names the wrong field. [`Error::TooLarge`] and [`Error::OutOfMemory`] are returned before the
+/// memory of a sub-filter is allocated.
 pub fn load_rdb(
     source: &mut impl Source,
     encoding_version: u32,
@@ -218,7 +217,7 @@ pub fn load_rdb(
     // cause a large allocation.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
-            // A sub-filter without bits is left out, as in a header: see `ends_without_bits`.
+            // A sub-filter without bits is omitted, for the reason given at `ends_without_bits`.
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };
@@ -230,7 +229,7 @@ pub fn load_rdb(
     Ok(filter)
 }
 
-/// Reads a sub-filter; `None` for a sub-filter without bits.
+/// Reads a sub-filter. The result is `None` for a sub-filter without bits.
 fn load_rdb_sub_filter(
     source: &mut impl Source,
     rules: Rules,
@@ -255,7 +254,7 @@ fn load_rdb_sub_filter(
     }
     let spec = Spec::of_shape(rules, is_first, shape)?;
     limit.check(held_bytes, spec.sub_filter_bytes())?;
-    // Memory is allocated only after the bytes themselves have been read.
+    // Memory for the bitmap is allocated only after the bytes have been read.
     let data = source.string("data")?;
     let bytes = data.as_ref();
     expect("data length", shape.num_bytes, bytes.len() as u64)?;

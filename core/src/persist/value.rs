@@ -1,4 +1,4 @@
-//! Values that can be stored, and partially loaded values.
+//! Filters and counters as values that can be stored and partially loaded.
 
 use std::alloc::Layout;
 
@@ -6,7 +6,8 @@ use super::payload::Payload;
 use crate::error::{Error, named};
 use crate::size_limit::SizeLimit;
 
-/// The size of the pieces in the digest of a partially loaded value, in bytes. Changing it changes the digest.
+/// The bytes of a partially loaded value are passed to its digest in pieces of this size. Changing the size changes the
+/// digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
 named! {
@@ -44,15 +45,15 @@ impl Kind {
     }
 }
 
-/// The format of the chunks after a header: with or without checksums.
+/// The format of the chunks of a dump: with or without checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFormat {
-    /// A piece of payload and its checksum.
+    /// A chunk is a piece of payload and its checksum.
     Checked {
-        /// A number that changes whenever pieces that were read earlier would no longer fit later pieces.
+        /// A number that changes whenever chunks that were read earlier would not fit later chunks.
         fingerprint: u64,
     },
-    /// A piece of payload alone, as in RedisBloom's format.
+    /// A chunk is a piece of payload alone, as in RedisBloom's format.
     Plain,
 }
 
@@ -84,33 +85,33 @@ pub trait Value: Stored {}
 
 impl<T: Stored> Value for T {}
 
-/// A value that can be stored, as a header and a payload or as the chunks of a dump. A server may save it on one thread
-/// while another thread reads it.
+/// A value that can be stored, either as a header and a payload or as the chunks of a dump. A server may save the value
+/// on one thread while another thread reads it.
 pub trait Stored: Sized + Send + Sync + 'static {
-    /// The type of the partially loaded value.
+    /// The type of a value that has been loaded only in part.
     type Partial: Partial<Value = Self>;
 
-    /// The kind of the value in a file.
+    /// The kind of the value: filter or counter.
     const KIND: Kind;
 
-    /// The header: all fields of the value, and also a small payload. A header is less than 64 KiB, so a failure of its
-    /// allocation is not handled.
+    /// All fields of the value, and also a small payload. A header is less than 64 KiB, so a failed allocation is not
+    /// handled.
     fn header(&self) -> Vec<u8>;
 
-    /// The payload outside the header. It is empty if the payload is inline in the header.
+    /// The part of the payload that is stored outside the header. It is empty if the header contains the payload.
     fn payload(&self) -> Payload<'_>;
 
-    /// The format of the chunks.
+    /// The format of the chunks of a dump: with or without checksums.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// The newest slice that the value has reached; 0 for a value without slices. A dump by `SCANDUMP` ends with an
-    /// error once this number changes.
+    /// The number of the newest slice; 0 for a value without a window. If this number changes during a dump by
+    /// `SCANDUMP`, the dump ends with an error.
     fn stamp(&self) -> u64 {
         0
     }
 
-    /// Visits bytes that are equal for two values if and only if the values are equal. They cover everything that is
-    /// stored, and do not depend on the order of insertion.
+    /// Calls `visit` with bytes that are equal for two values if and only if the values are equal. They cover
+    /// everything that is stored, and do not depend on the order in which items were added.
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(&self.header());
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
@@ -121,18 +122,18 @@ pub trait Stored: Sized + Send + Sync + 'static {
     /// accepted.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
+    /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
         Err(no_chunk(next, chunk))
     }
 }
 
-/// The error for a chunk of a complete value.
+/// The error for a chunk that is sent to a complete value.
 pub(super) fn no_chunk(next: u64, chunk: &[u8]) -> Error {
     Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len()))
 }
 
-/// A partially loaded value, to which the bytes of its payload are appended in order. Saved like [`Stored`].
+/// A partially loaded value, to which the bytes of its payload are appended in order. It can be saved too.
 pub trait Partial: Sized + Send + Sync + 'static {
     /// The type of the complete value.
     type Value: Stored<Partial = Self>;
@@ -140,34 +141,34 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// Reads a header and allocates the memory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] or [`Error::OutOfMemory`]
-    /// before anything was allocated.
+    /// [`Error::Corrupt`] names the wrong field. [`Error::TooLarge`] and [`Error::OutOfMemory`] are returned before
+    /// anything is allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header with which loading began. It is empty if the value was complete from the start.
+    /// The header with which loading began. It is empty if this header contained the whole value.
     fn header(&self) -> &[u8];
 
-    /// The format of the chunks.
+    /// The format of the chunks of a dump: with or without checksums.
     fn chunk_format(&self) -> ChunkFormat;
 
     /// The number of payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
 
-    /// The number of bytes in the whole payload outside the header. It is 0 if the payload is inline; the value is then
-    /// complete from the start.
+    /// The number of payload bytes outside the header. It is 0 if the header contains the payload, and the value is
+    /// then complete.
     fn total_bytes(&self) -> u64;
 
     /// The part of the payload that has been loaded.
     fn received(&self) -> Payload<'_>;
 
-    /// Visits the loaded bytes, like [`Stored::digest`].
+    /// Calls `visit` with the loaded bytes, as [`Stored::digest`] does.
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(self.header());
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// The memory to which the next `len` payload bytes will be written, or the first part of it; empty if unknown. A
-    /// caller that pushes many bytes may first make this memory resident.
+    /// The memory to which the next `len` payload bytes will be written, or the first part of it; empty if unknown.
+    /// Before pushing many bytes, a caller may ask the kernel to provide these pages.
     fn next_memory(&self, _len: usize) -> &[u8] {
         &[]
     }
@@ -175,14 +176,14 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// Appends the next bytes of the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when more `bytes` are passed than are missing, or when the payload is then complete but not
-    /// valid. On error nothing is appended.
+    /// [`Error::Corrupt`] if `bytes` are more than the missing bytes, or if the complete payload is not valid. On error
+    /// nothing is appended.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Takes the value out once the whole payload has been loaded. `self` must not be used afterwards.
+    /// Takes the value out after the whole payload has been loaded. `self` must not be used afterwards.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when bytes are missing; on error nothing is taken out.
+    /// [`Error::Corrupt`] if bytes are missing. On error nothing is taken out.
     fn finish(&mut self) -> Result<Self::Value, Error>;
 
     /// Takes the value out, with zeros for all missing bytes. This is possible only for filters in RedisBloom's format,
@@ -191,10 +192,10 @@ pub trait Partial: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Visits the layout of every heap allocation that the partially loaded value holds.
+    /// Calls `visit` with the size and alignment of every heap allocation of the partially loaded value.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
-    /// A copy of the partially loaded value.
+    /// Copies the partially loaded value.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -1,4 +1,4 @@
-//! One value as a byte string: a file that holds only this value.
+//! A filter or counter as a byte string: a file that holds only this value.
 
 use std::io::Read;
 
@@ -10,11 +10,12 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// The most bytes that records and checksums take in a file with one value, for each full or started MiB of payload.
+/// For each full or started MiB of payload, a file has at most this number of bytes besides the payload: records and
+/// checksums.
 const AROUND_BYTES: usize = 256;
 
-/// Converts a value to the bytes of a [file](super) with this value only. `rollcall build` writes such files, and other
-/// programs and languages read them.
+/// Converts a value to the bytes of a [file](super) that has only this value. `rollcall build` writes the same format,
+/// and other programs and languages read it.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).
@@ -28,12 +29,12 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     });
     written.map_err(|error| match error {
         FileError::Value(error) => error,
-        // Writing to a `Vec` cannot fail, and no chunk of a dump is larger than a chunk of a file may be.
+        // This cannot occur: writing to a `Vec` cannot fail, and no chunk of a dump is too large for a file.
         other => error::Error::corrupt("file", "what a list takes", other),
     })
 }
 
-/// Loads the value of a [file](super) that has only one. Its key and expiry are ignored.
+/// Loads the only value of a [file](super). The key and the expiry that the file may have are ignored.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -50,7 +51,7 @@ pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, F
     read_one(bytes, limit)
 }
 
-/// Loads a value like [`from_bytes`], from any reader. Besides the value, at most one chunk is in memory.
+/// Does the same as [`from_bytes`] for any reader. Besides the value, at most one chunk of the file is in memory.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

@@ -6,18 +6,18 @@ use super::format::VERSION;
 use crate::error;
 use crate::persist::value::Kind;
 
-/// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Errors about a file's content give the
-/// offset.
+/// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Errors about the content of a file have the
+/// offset in the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The file does not begin like a file of values.
     #[error("no file of filters and counters")]
     NotAFile,
-    /// A later version wrote the file.
+    /// A later version of this library wrote the file.
     #[error("version {version}, and this rollcall reads {VERSION}")]
     Newer {
-        /// The version of the file.
+        /// The format version of the file.
         version: u32,
     },
     /// The file is damaged.
@@ -28,15 +28,15 @@ pub enum FileError {
         /// A description of the damage.
         what: String,
     },
-    /// The file ends early.
+    /// The file ends in the middle of a record.
     #[error("ends at byte {at}, within {within}")]
     Ends {
         /// The length of the file.
         at: u64,
-        /// The record that is incomplete.
+        /// The kind of the record that is incomplete.
         within: &'static str,
     },
-    /// The value in the file is of another kind than the requested one.
+    /// The file has a counter where a filter was requested, or the reverse.
     #[error("expected a {expected}, got a {got}")]
     OtherKind {
         /// The requested kind.
@@ -53,18 +53,18 @@ pub enum FileError {
     /// A key or a chunk is longer than the format allows.
     #[error("a {what} of {len} bytes is more than the {most} of a file")]
     TooLong {
-        /// The name of the part: `key` or `chunk`.
+        /// The kind of the part: `key` or `chunk`.
         what: &'static str,
         /// The length of the part, in bytes.
         len: usize,
         /// The largest length, in bytes.
         most: usize,
     },
-    /// The methods of the writer were called in a wrong order. Either a chunk was written, or a value ended, although
-    /// no value was begun. Or a value was begun, or the file ended, although the previous value had not ended.
+    /// The methods of the writer were called in a wrong order. For example, a chunk was written before a value was
+    /// begun, or the file was ended before a value was ended.
     #[error("a record where it does not belong")]
     OutOfOrder,
-    /// The chunks are not a valid value, or the value is too large.
+    /// The chunks do not describe a valid filter or counter, or it is too large.
     #[error("{0}")]
     Value(#[from] error::Error),
     /// The file cannot be read or written.

@@ -1,4 +1,4 @@
-//! The layout of a file, as constants. Changing any of them makes existing files unreadable.
+//! Constants of the file format. Changing any of them makes existing files unreadable.
 
 use crate::persist::value::Kind;
 
@@ -8,26 +8,26 @@ pub(super) const MAGIC: [u8; 8] = *b"RollCall";
 /// The version of the format, which follows the first bytes: four bytes, little-endian like all numbers.
 pub(super) const VERSION: u32 = 1;
 
-/// The first byte of a record, which says what the record is.
+/// The first byte of each record, which says what the record contains.
 pub(super) mod tag {
-    /// Tag of the record that begins a value: kind (1 byte), expiry (8), whether a key follows (1), its length (4), the
-    /// key.
+    /// This byte begins a value. After it: kind (1 byte), expiry (8), whether a key follows (1), length of the key (4),
+    /// the key.
     pub(crate) const VALUE: u8 = 1;
-    /// Tag of a chunk record: iterator (8), length (4), the bytes.
+    /// This byte begins a chunk. After it: iterator (8 bytes), length (4), the bytes of the chunk.
     pub(crate) const CHUNK: u8 = 2;
-    /// Tag of the record that ends a value: its number of chunks (8), the number of their bytes (8).
+    /// This byte ends a value. After it: the number of chunks (8 bytes), the number of their bytes (8).
     pub(crate) const VALUE_END: u8 = 3;
-    /// Tag of the last record of a file. The record holds the number of values in the file, in 8 bytes.
+    /// This byte begins the last record of a file. After it: the number of values in the file (8 bytes).
     pub(crate) const FILE_END: u8 = 4;
 }
 
 /// The largest chunk, in bytes: four times the largest chunk that any version of RedisBloom sends.
 pub(super) const MAX_CHUNK_BYTES: usize = 64 << 20;
 
-/// The largest key, in bytes: servers have the same limit.
+/// The largest key, in bytes. It is also the largest key of a server.
 pub(super) const MAX_KEY_BYTES: usize = 512 << 20;
 
-/// The entry of a value in a file: everything about it except its chunks.
+/// What a file has about a filter or counter besides its chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The kind of the value.
@@ -39,7 +39,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry of a value that was on no server, without key and expiry.
+    /// An entry without key and expiry, for a value that was on no server.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind};

@@ -1,11 +1,11 @@
-//! Files of values: dumps of filters and counters, streamed in and out. The repository's `docs/persistence.md` has the
-//! byte table. The command-line tool writes and reads such files. [`to_bytes`](super::to_bytes) makes a file with a
-//! single value.
+//! Files with dumps of filters and counters, read and written as streams. The repository's `docs/persistence.md`
+//! describes the format. The command-line tool writes and reads such files. [`to_bytes`](super::to_bytes) makes a file
+//! with a single value.
 //!
-//! A file has any number of values. Each value has an [`Entry`] (its kind, and for a value from a server its key and
-//! expiry) and the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the checksum of the file so
-//! far. So a chunk that [`Reader`] returns is intact, and so is everything before it; only later parts may be damaged
-//! or missing.
+//! A file has any number of values. Each value has an [`Entry`]: its kind, and its key and expiry if it comes from a
+//! server. The entry is followed by the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the
+//! checksum of the file so far. So a chunk that [`Reader`] returns is intact, and so is everything before it; only
+//! later parts may be damaged or missing.
 //!
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -27,14 +27,14 @@
 //! assert_eq!(entry.and_then(|entry| entry.key).as_deref(), Some(&b"seen"[..]));
 //! let copy: BloomFilter = file.load(&MaxBytes(1 << 20))?;
 //! assert!(copy == filter);
-//! // The end was there, and right.
+//! // The file has a valid end.
 //! assert_eq!(file.next_value()?, None);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`Writer::chunk`] and [`Reader::next_chunk`] pass single chunks, for values that are never in memory as a whole.
-//! [`Reader::skip`] skips a value, and checks it. To write a file on disk, wrap it in a
+//! [`Writer::chunk`] and [`Reader::next_chunk`] are for single chunks of values that are never in memory as a whole.
+//! [`Reader::skip`] skips a value, but checks it. To write a file on disk, wrap it in a
 //! [`BufWriter`](std::io::BufWriter), and sync and rename it afterwards.
 
 pub(super) mod bytes;

@@ -17,7 +17,7 @@ pub struct Reader<R> {
     position: u64,
     sum: Box<Xxh3>,
     num_values: u64,
-    /// The value whose chunks are being read.
+    /// The value whose chunks are being read; `None` between values.
     open: Option<Open>,
 }
 
@@ -53,8 +53,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads up to the next value, skipping the rest of the previous one. Returns its entry; `None` at the end of the
-    /// file.
+    /// Reads up to the next value, and skips the rest of the previous value. Returns its entry; `None` at the end of
+    /// the file.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -137,7 +137,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Skips the rest of the present value, checking it.
+    /// Skips the rest of the present value, but checks it.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -159,7 +159,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Loads the present value. None of its chunks may have been read yet.
+    /// Loads the present value. The caller must not have read any of its chunks.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -176,8 +176,8 @@ impl<R: Read> Reader<R> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OtherKind`] when the value is of another kind; [`FileError::Value`] when the chunks make no value
-    /// of the type `T`, or one larger than `limit` allows; and the errors of [`Self::next_chunk`].
+    /// [`FileError::OtherKind`] if the value is of another kind. [`FileError::Value`] if the chunks are not a valid
+    /// value of the type `T`, or if it is larger than `limit` allows. Also the errors of [`Self::next_chunk`].
     pub fn load<T: Value>(&mut self, limit: &impl SizeLimit) -> Result<T, FileError> {
         if let Some(Open { kind, .. }) = self.open
             && kind != T::KIND
@@ -209,13 +209,13 @@ impl<R: Read> Reader<R> {
         Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
     }
 
-    /// Reads a length and that number of bytes, at most `most`.
+    /// Reads a length, at most `most`, and then as many bytes.
     fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, FileError> {
         let len = u32::from_le_bytes(self.array("a length")?) as usize;
         if len > most {
             return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
         }
-        // The buffer grows with the bytes read, so a forged length allocates no more than the file has.
+        // The buffer grows while bytes are read. So a forged length allocates no more than the length of the file.
         let mut bytes = Vec::new();
         self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
         self.took(&bytes);
@@ -234,7 +234,7 @@ impl<R: Read> Reader<R> {
         self.position += bytes.len() as u64;
     }
 
-    /// Checks the checksum that ends the record from `start` on.
+    /// Reads and checks the checksum at the end of the record that begins at byte `start`.
     fn check_sum(&mut self, start: u64) -> Result<(), FileError> {
         let expected = self.sum.digest();
         match u64::from_le_bytes(self.array("a checksum")?) {

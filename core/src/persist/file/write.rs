@@ -14,12 +14,12 @@ pub struct Writer<W> {
     out: W,
     sum: Box<Xxh3>,
     num_values: u64,
-    /// The numbers of chunks and bytes that have been written for the current value; `None` if no value is begun.
+    /// The numbers of chunks and bytes that have been written for the value that was begun; `None` between values.
     open: Option<(u64, u64)>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file that is written to `out`.
+    /// Begins a file in `out`.
     ///
     /// ```
     /// use rollcall_core::persist::file::Writer;
@@ -45,15 +45,15 @@ impl<W: Write> Writer<W> {
     ///
     /// let mut file = Writer::new(Vec::new())?;
     /// file.begin(&Entry::new(Kind::Filter))?;
-    /// // What `BF.SCANDUMP` replied to 0, and so on.
+    /// // A chunk that `BF.SCANDUMP` returned, with its iterator.
     /// file.chunk(1, b"header")?;
     /// file.end()?;
     /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] within another value, [`FileError::TooLong`] for a key that is too long,
-    /// [`FileError::Io`].
+    /// [`FileError::OutOfOrder`] if the previous value was not ended, [`FileError::TooLong`] for a key that is too
+    /// long, [`FileError::Io`].
     pub fn begin(&mut self, entry: &Entry) -> Result<(), FileError> {
         if self.open.is_some() {
             return Err(FileError::OutOfOrder);
@@ -81,7 +81,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] outside a value, [`FileError::TooLong`] for a chunk larger than 64 MiB,
+    /// [`FileError::OutOfOrder`] if no value was begun, [`FileError::TooLong`] for a chunk larger than 64 MiB,
     /// [`FileError::Io`].
     pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), FileError> {
         let (chunks, sum_bytes) = self.open.ok_or(FileError::OutOfOrder)?;
@@ -105,7 +105,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] outside a value, [`FileError::Io`].
+    /// [`FileError::OutOfOrder`] if no value was begun, [`FileError::Io`].
     pub fn end(&mut self) -> Result<(), FileError> {
         let (chunks, bytes) = self.open.take().ok_or(FileError::OutOfOrder)?;
         self.put(&[tag::VALUE_END])?;
@@ -153,7 +153,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OtherKind`] when `value` is not of the kind of `entry`, and the errors of [`Self::value`].
+    /// [`FileError::OtherKind`] if `value` is not of the kind of `entry`, and the errors of [`Self::value`].
     pub fn store<T: Value>(&mut self, entry: &Entry, value: &T) -> Result<(), FileError> {
         if entry.kind != T::KIND {
             return Err(FileError::OtherKind { expected: entry.kind, got: T::KIND });
@@ -161,7 +161,7 @@ impl<W: Write> Writer<W> {
         self.value(entry, chunks::dump(value))
     }
 
-    /// Ends the file, flushes the sink and returns it.
+    /// Ends the file. Flushes and returns the underlying writer.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Reader, Writer};
@@ -172,7 +172,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] within a value, [`FileError::Io`].
+    /// [`FileError::OutOfOrder`] if a value was not ended, [`FileError::Io`].
     pub fn finish(mut self) -> Result<W, FileError> {
         if self.open.is_some() {
             return Err(FileError::OutOfOrder);
@@ -201,7 +201,8 @@ impl<W: Write> Writer<W> {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
 
-    /// Returns the sink. The file in it is unfinished; a [`Reader`](super::Reader) can read it up to where it ends.
+    /// Returns the underlying writer, with an unfinished file. A [`Reader`](super::Reader) can read what has been
+    /// written.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
@@ -224,7 +225,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Ends a record with the checksum of all bytes before.
+    /// Ends a record with the checksum of all bytes of the file before.
     fn put_sum(&mut self) -> Result<(), FileError> {
         let sum = self.sum.digest();
         self.put(&sum.to_le_bytes())
