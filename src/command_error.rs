@@ -3,7 +3,7 @@
 //! If RedisBloom has a text for the same error, this module's text begins with RedisBloom's, because clients match on
 //! the first words. The rest of the text says what was expected or given. Some texts of Redis 8 differ from those of
 //! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8. Every text begins with an error
-//! class, also where RedisBloom's or Redis 8's does not.
+//! class such as `ERR`, even if the text of RedisBloom or Redis 8 has none.
 
 use std::fmt::Display;
 
@@ -16,7 +16,7 @@ use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
 use crate::server::ffi::{InUse, OtherType};
 
-/// The reason why a command was rejected. If the command adds several items, the items before the rejected one were
+/// The reason why a command was rejected. If a command adds several items, the items before the rejected item were
 /// added. Any other rejected command has changed nothing.
 #[derive(Debug)]
 pub enum CommandError {
@@ -34,8 +34,8 @@ pub enum CommandError {
     BadData,
     /// The value is partially loaded: some chunks of its dump have not arrived.
     StillLoading(StillLoading),
-    /// A client called a filter command, but the option `commands` is `lc`, which allows clients only the commands on
-    /// counters.
+    /// A client called a filter command, but the option `commands` is `lc`. With this value, clients can only call the
+    /// commands on counters.
     NoFilters,
     /// The command would need a classic (RedisBloom-compatible) filter, but this module has not registered BF.*. The
     /// field is the value of the option `commands`.
@@ -91,7 +91,7 @@ impl CommandError {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
-            // Cluster clients send the command again after an error of this class.
+            // Cluster clients send a command again if its error begins with `TRYAGAIN`.
             CommandError::InUse => "TRYAGAIN the server is saving the key; send the command again".to_owned(),
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
@@ -103,7 +103,7 @@ impl CommandError {
                  lines"
             ),
             CommandError::Argument(text) => format!("ERR {text}"),
-            // The server's words for `SET`.
+            // The server uses the same words for `SET`.
             CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
             CommandError::Core(error) => core_text(kind, error),
         }
@@ -118,7 +118,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
     match (parameter, is_redis_8()) {
-        // The text has the words of Redis 8 but the ranges of this module, which allows larger capacities.
+        // The text has the words of Redis 8, but the ranges of this module, which allows larger capacities.
         (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
         (Parameter::Capacity, true) => {
             format!("capacity must be in the range [1, {}], got {got}", Params::MAX_CAPACITY)
@@ -126,7 +126,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
         (Parameter::Expansion, true) => {
             format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
         }
-        // RedisBloom's text ends with a space, and so does this one.
+        // This text ends with a space, as RedisBloom's text does.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")
@@ -155,7 +155,7 @@ fn core_text(kind: Kind, error: &Error) -> String {
         Error::OutOfMemory { needed_bytes } => {
             format!("ERR the {kind} needs {needed_bytes} bytes, more than the allocator has left")
         }
-        // RedisBloom's words, which clients match on.
+        // These are RedisBloom's words, which clients match on.
         Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
         Error::Incompatible { parameter, ours, theirs } => {
             format!("ERR {kind}s differ in {}: {ours} and {theirs}", parameter.name())
@@ -175,7 +175,7 @@ fn core_text(kind: Kind, error: &Error) -> String {
              {exact_limit} members and {exact_bytes} bytes"
         ),
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
-        // For an error that the library adds later, the library's own text is the reply.
+        // If the library adds an error later, the text of the library is the reply.
         _ => format!("ERR {error}"),
     }
 }

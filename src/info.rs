@@ -20,7 +20,8 @@ pub fn register(ctx: Ctx) {
     raw::register_info_function(ctx.as_ptr(), Some(report));
 }
 
-/// The kinds of values in one section, each with the name of its figures: the number of values and their bytes.
+/// The kinds of values in one section of `INFO`. Each has the name of its two figures: the number of values, and their
+/// bytes.
 type Kinds = [(&'static str, &'static [ValueKind])];
 
 const FILTERS: &Kinds = &[
@@ -42,8 +43,8 @@ fn all_keys(kinds: &Kinds) -> u64 {
 }
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
-    // The server shows a section with an empty name under the module's name. It prefixes each name with the module's
-    // name, and takes no fields of a section that was not requested.
+    // The server shows a section with an empty name under the module's name. It puts the module's name before each
+    // name, and ignores the fields of a section that was not requested.
     let begin = |section: &str| raw::add_info_section(ctx, Some(section)) == Status::Ok;
     let add = |name: &str, value| {
         raw::add_info_field_unsigned_long_long(ctx, name, value);

@@ -1,9 +1,9 @@
-//! The Redis and Valkey module. It offers the two families of the core library, Bloom filters and counters, as data
-//! types and commands.
+//! The Redis and Valkey module. It offers the Bloom filters and counters of the core library as data types and
+//! commands.
 //!
 //! [`server`] wraps the server's API. [`types`] has the callbacks of the data types. [`config`], [`limits`] and
 //! [`args`] define the options, the size limits and the arguments of commands. [`commands`] execute the commands, and
-//! [`reply`] writes their replies. This file only registers all of it in the right order.
+//! [`reply`] writes their replies. This file registers all of these with the server, in the right order.
 
 // A module has no public items. Its documentation is for developers of the module (`cargo doc
 // --document-private-items`).
@@ -35,21 +35,21 @@ use server::{alloc, facts, reclaim, slot_import, threads, version};
 use types::callbacks::{rdb_load, rdb_load_classic, register};
 use types::family::{CLASSIC, COUNTERS, LINES};
 
-/// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings lack. It declares
-/// that a slot with values of this module may migrate. The server then sends the values by the commands of an AOF
-/// rewrite.
+/// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the crate `redis-module`
+/// lacks. It declares that a slot with values of this module may migrate. The server then sends the values as the
+/// commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
-/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the bindings lack. It declares that
-/// `rdb_save` may run on another thread while clients read the value, and that a key opened for writing may be null. As
-/// long as any loaded module does not set this option, the server forks a process to save.
+/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. It
+/// declares that `rdb_save` may run on another thread while clients read the value, and that a key opened for writing
+/// may be null. As long as any loaded module does not set this option, the server forks a process to save.
 const HANDLE_FORKLESS: u32 = 1 << 6;
 
 /// True from the end of a successful [`load`] until the server unloads the module.
 ///
 /// The flag lets [`RedisModule_OnLoad`] reject a second load of a module that is loaded. After a failed load or an
 /// unload, the library may stay mapped, with the values of its static variables: some systems never unmap a library,
-/// and other code may have it open. The flag is false in these cases, and loading is allowed.
+/// and other code may have it open. In these cases the flag is false, so loading is allowed.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
 /// The entry point that the server calls when it loads the module.
@@ -63,14 +63,14 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argv: *mut *mut RedisModuleString,
     argc: c_int,
 ) -> c_int {
-    // A second load is rejected before it writes the API's pointers, because other threads may be using them. The
-    // server would reject the module's name later anyway.
+    // A second load is rejected before the pointers to the server's functions are written, because other threads may be
+    // using them. The server would reject the module's name later anyway.
     if IS_LOADED.load(Ordering::Relaxed) {
         ffi::log_anywhere(WARNING, "the module is loaded already");
         return ERR;
     }
-    // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: no thread of this
-    // module runs.
+    // SAFETY: the context is live. This fills in the pointers to the server's functions. No other thread uses them,
+    // because no thread of this module runs.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // Clears what an earlier, failed load may have left. The server has freed the data types of that load.
+    // This clears what an earlier, failed load may have left. The server has freed the data types of that load.
     types::family::reset_handles();
     config::reset_arguments();
     if let Some(name) = api::missing() {
@@ -117,8 +117,8 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     };
     let other = |what: String| format!("another module already holds {what}");
     register::<Counter>(ctx, &COUNTERS, Some(rdb_load::<Counter>)).map_err(other)?;
-    // This data type is registered with every value of the option `commands`, so that a data set with filters in the
-    // layout `lines` always loads.
+    // This data type is registered with every value of the option `commands`, so that a data set with filters in
+    // Rollcall's own layout (`lines`) always loads.
     register::<BloomFilter>(ctx, &LINES, Some(rdb_load::<BloomFilter>)).map_err(other)?;
     if commands == Commands::All {
         let registered = register::<BloomFilter>(ctx, &CLASSIC, Some(rdb_load_classic));
@@ -128,7 +128,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         .map_err(|name| if name.starts_with("bf.") { taken(name) } else { other(name) })?;
     info::register(ctx);
     ctx.log(NOTICE, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
-    // The last step of loading: Redis 7.0 would call the listeners even after a failed load.
+    // This is the last step of loading, because Redis 7.0 would call the listeners even after a failed load.
     unserved::register(ctx);
     slot_import::register(ctx);
     IS_LOADED.store(true, Ordering::Relaxed);

@@ -2,8 +2,8 @@
 //!
 //! Before each command, the server checks whether its memory is above `maxmemory`. Only then does it evict keys or
 //! reject the command. If this module rejected everything that does not fit, memory would stay just below `maxmemory`,
-//! and the server would never evict. So values may grow a little beyond `maxmemory`; this amount is the slack. Used
-//! memory is read anew for each command, so the growth of all commands of a script or transaction counts together.
+//! and the server would never evict. So values may grow a little beyond `maxmemory`; this amount is called slack. Each
+//! command reads the used memory again, so the growth of all commands of a script or transaction counts together.
 
 use std::cell::{Cell, OnceCell};
 
@@ -20,13 +20,14 @@ use rollcall_core::size_limit::SizeLimit;
 /// The bytes by which values may grow beyond `maxmemory` under the policy `noeviction`.
 const SLACK: u64 = 64 << 10;
 
-/// The smallest slack under a policy that evicts, in bytes. The slack is also at least `maxmemory` divided by
-/// [`EVICTING_SLACK_DIVISOR`]. It is larger than [`SLACK`], because the server frees memory before its next command.
+/// Under an eviction policy, values may grow by at least this number of bytes beyond `maxmemory`, and at least by
+/// `maxmemory` divided by [`EVICTING_SLACK_DIVISOR`]. It is more than under `noeviction` ([`SLACK`]), because the
+/// server frees memory before its next command.
 const LEAST_EVICTING_SLACK: u64 = 1 << 20;
 const EVICTING_SLACK_DIVISOR: u64 = 16;
 
 /// The size limits that apply to one command. Figures from the server are cached, because a counter checks its limits
-/// for each item. So a `ServerLimit` must not outlive its command.
+/// for each item. So this value must not outlive its command.
 pub struct ServerLimit<'a> {
     ctx: Option<Ctx<'a>>,
     bounds: OnceCell<Bounds>,
@@ -61,16 +62,16 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: None, bounds: none.map_or_else(OnceCell::new, OnceCell::from) }
     }
 
-    /// Whether the command is replicated. This is asked only where a limit may apply, because the answer takes the
-    /// server as long as a look-up of a key.
+    /// Whether the command is replicated. This is called only if a limit may apply, because the answer takes the server
+    /// as long as a look-up of a key.
     fn is_obeyed(&self) -> bool {
         self.ctx.is_some_and(must_obey)
     }
 
-    /// Checks the new size of a value against `max-key-bytes`, and what the allocator reserves for `more_bytes` against
-    /// the memory that is left under `maxmemory`. The new size is not rounded to the allocator's sizes, so that it
-    /// equals what `BF.INFO key SIZE` and `LC.INFO key SIZE` report. `more_bytes` count as one block of memory, because
-    /// nearly all additional memory of a value is one bitmap.
+    /// Compares the new size of a value with `max-key-bytes`. Also compares what the allocator reserves for
+    /// `more_bytes` with the memory that is left under `maxmemory`. The new size is not rounded to the allocator's
+    /// sizes, so it equals what `BF.INFO key SIZE` and `LC.INFO key SIZE` report. `more_bytes` count as one block of
+    /// memory, because nearly all additional memory of a value is one bitmap.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
@@ -92,7 +93,7 @@ impl<'a> ServerLimit<'a> {
             left.set(maxmemory_left());
         }
         if rounded_bytes > left.get() {
-            // Waits for deleted values that are still being freed: the server counts them as used memory.
+            // The server counts deleted values that are still being freed as used memory, so this waits for them.
             reclaim::wait();
             left.set(maxmemory_left());
         }
@@ -102,15 +103,15 @@ impl<'a> ServerLimit<'a> {
     }
 }
 
-/// Whether values have no limits in a callback without a client. That holds on replicas, for RDB files and the AOF, and
-/// during full synchronisations. It also holds while this node imports slots, because the other node deletes its keys
-/// even if they are rejected here.
+/// Whether there are no limits on values in a callback without a client. This is the case on replicas, for RDB files
+/// and the AOF, and during full synchronisations. It is also the case while this node imports slots, because the other
+/// node deletes its keys even if they are rejected here.
 fn must_store() -> bool {
     let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
     server_flags() & exempt != 0 || slot_import::is_running()
 }
 
-/// Returns the bytes that values may grow by: up to `maxmemory` and the slack of its policy.
+/// Returns the number of bytes by which values may grow: up to `maxmemory`, plus the slack of its policy.
 fn maxmemory_left() -> u64 {
     let Some(memory) = facts::memory() else { return u64::MAX };
     let slack = if memory.evicts { LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR) } else { SLACK };

@@ -1,7 +1,7 @@
 //! Parses numbers from text for the whole module, and formats them as RedisBloom does.
 //!
-//! Numbers from clients must be plain. Spaces, `inf` and `nan` are rejected. A sign is rejected where negative numbers
-//! make no sense.
+//! Numbers from clients must be plain. Spaces, `inf` and `nan` are rejected. A sign is rejected if a negative number
+//! would make no sense.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -14,7 +14,7 @@ pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
 
 /// Parses a finite number; `None` for any other text.
 pub fn parse_number(bytes: &[u8]) -> Option<f64> {
-    // Rust parses texts such as "inf" and "nan" as numbers.
+    // Rust would parse texts such as "inf" and "nan" as numbers.
     let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     let value: f64 = std::str::from_utf8(bytes).ok().filter(|_| plain)?.parse().ok()?;
     value.is_finite().then_some(value)
@@ -47,7 +47,7 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
 /// Parses a number with the C library's `strtod`, as the server does. `None` unless the whole text is one number.
 pub fn parse_as_c(text: &CStr) -> Option<f64> {
     let bytes = text.to_bytes();
-    // `strtod` would skip blanks before the number.
+    // `strtod` would skip spaces before the number.
     if bytes.first().is_none_or(|first| first.is_ascii_whitespace() || *first == b'\x0b') {
         return None;
     }

@@ -8,7 +8,7 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
 /// Replies with the text of `error`, an error of a command on values of this `kind`. For [`CommandError::Arity`] the
-/// server sends its own text. Counts in the metrics that a filter is full or that memory is lacking;
+/// server sends its own text. If a filter is full or memory is lacking, the error is also counted in the metrics.
 /// [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits itself.
 pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     match error {
@@ -32,7 +32,8 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     }
 }
 
-/// Replies to `ADMIT` with an array of integers, one for each item: 1 if admitted, 0 if known, -1 if rejected.
+/// Replies to `ADMIT` with an array of integers, one for each item: 1 if it was added, 0 if it was present already, -1
+/// if it was rejected.
 pub fn admissions(ctx: Ctx, reported: &[Admission]) {
     ctx.reply_array(reported.len());
     for one in reported {
@@ -46,8 +47,8 @@ pub fn admissions(ctx: Ctx, reported: &[Admission]) {
 
 fn field(ctx: Ctx, field: &Field) {
     match field {
-        // Sizes and counts stay below 2^63 because of the limits on capacity and size. A larger number from forged data
-        // is clamped.
+        // Sizes and counts are below 2^63, because capacity and size are limited. A larger number from forged data is
+        // clamped.
         Field::Integer(value) => ctx.reply_integer(i64::try_from(*value).unwrap_or(i64::MAX)),
         Field::Double(value) => ctx.reply_double(*value),
         Field::Text(text) => ctx.reply_bulk(text.as_bytes()),

@@ -1,5 +1,5 @@
-//! Counts the filters that are kept and saved, but that no registered command can read, for INFO and the log. The
-//! option `commands` decides which filter commands are registered.
+//! Counts the filters that the server keeps and saves, but that no registered command can read, for INFO and the log.
+//! The option `commands` decides which filter commands are registered.
 
 use std::ffi::c_void;
 
@@ -40,7 +40,7 @@ unsafe extern "C" fn loaded(
     guard("an event of loading", report, || ());
 }
 
-/// Returns the log line about filters that no registered command can read; `unserved` is their number.
+/// Returns the line for the log about filters that no registered command can read. `unserved` is their number.
 fn line(unserved: u64) -> String {
     let (which, way) = match config::commands() {
         Commands::Beside => ("partially loaded classic ", "commands all"),

@@ -1,31 +1,33 @@
 //! Parses the options of replicated `BF.RESERVE` and `BF.INSERT` commands as RedisBloom 2.8.2 does. A replicated
 //! command ([`must_obey`](crate::server::facts::must_obey)) comes from a primary or the AOF, and the primary has
-//! acknowledged it. Rejecting it here would lose its items. Commands of clients are parsed strictly, see [`super`].
+//! acknowledged it. If this server rejected it, its items would be lost. Commands of clients are parsed strictly, see
+//! [`super`].
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|
 //! | number of words | 4 to 7 with the name of the command | any |
 //! | options | whole words in upper or lower case | words in upper or lower case, by their first letters |
 //! | where | anywhere after the command, even in place of the key | after the key, up to a word that begins with `I` |
-//! | other words | ignored | rejected |
-//! | option given twice | the first `EXPANSION` counts | the last counts, and only that one has to be in range |
+//! | unknown words | ignored | rejected |
+//! | option given twice | the first `EXPANSION` counts | the last counts, and only the last has to be in range |
 //! | `NONSCALING` with `EXPANSION` | rejected | `NONSCALING` counts |
 //!
-//! In `BF.INSERT` words that begin with `C` are the capacity, with `ER` the rate, with `E` the expansion, with `I` the
-//! items. Words that begin with `N` are `NOCREATE` if their third letter is `C`, else `NONSCALING`.
+//! In `BF.INSERT`, a word that begins with `C` means `CAPACITY`, with `ER` `ERROR`, otherwise with `E` `EXPANSION`, and
+//! with `I` `ITEMS`. A word that begins with `N` means `NOCREATE` if its third letter is `C`, otherwise `NONSCALING`.
 //!
 //! | | read as |
 //! |---|---|
 //! | rate | what `strtod` takes, hexadecimal too, without blanks before it; more than 0 and less than 1 |
 //! | capacity | a signed 64-bit number as the server writes it; at least 1 |
-//! | expansion | the same; only its lower 32 bits are kept |
+//! | expansion | like the capacity; only its lower 32 bits are kept |
 //!
 //! If the lower 32 bits of the expansion are 0, RedisBloom makes a filter whose second sub-filter has no bits. Such a
 //! filter contains every item as soon as it grows. This module uses RedisBloom's default growth instead.
 //!
-//! Two kinds of commands are rejected here: those that RedisBloom rejected too, and those that create a filter in the
-//! layout `lines` on a primary with this module. The latter have `SEED` and `LAYOUT`, which the strict parser reads.
-//! RedisBloom's `BF.INSERT` does not know these options, and for its `BF.RESERVE` they are too many words.
+//! This parser rejects commands that RedisBloom rejects. It also rejects commands from a primary with this module that
+//! create a filter in Rollcall's own layout (`lines`). They have the options `SEED` and `LAYOUT`, which the strict
+//! parser reads. RedisBloom's `BF.INSERT` does not know these options, and with them `BF.RESERVE` has too many words
+//! for RedisBloom.
 
 use std::ffi::CString;
 

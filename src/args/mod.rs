@@ -13,13 +13,13 @@ use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::{Error, Parameter};
 
-/// Parses a whole number without sign and without leading zeros, which is the form that the server writes. The number
-/// is at most `most`. The text `bound` is `most + 1`, as errors show it.
+/// Parses a whole number without sign and without leading zeros, as the server writes numbers. The number is at most
+/// `most`. `bound` is the text of `most + 1` for error replies.
 fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
-        // The error for a negative number says that it is out of range, as in RedisBloom, and not that it is not a
-        // number.
+        // For a negative number, RedisBloom replies that it is out of range, and not that it is no number. So does this
+        // error.
         return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
     let expected = format_args!("whole number below {bound}");
@@ -32,16 +32,16 @@ pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     unsigned(parameter, arg, i64::MAX as u64, "2^63")
 }
 
-/// Parses the number of keys, which is the first argument of the command. `None` unless the number is at least 1 and at
-/// least as many arguments follow it.
+/// Parses the number of keys, which is the first argument of the command. Returns `None` unless the number is at least
+/// 1 and at least as many arguments follow it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(parse_canonical(args.get(1).bytes())?).ok()?;
     (1..=behind).contains(&keys).then_some(keys)
 }
 
-/// Parses the iterator argument of `SCANDUMP` and `LOADCHUNK`. RedisBloom accepts a negative iterator; it becomes
-/// [`u64::MAX`] here, which is past the end of every dump.
+/// Parses the iterator argument of `SCANDUMP` and `LOADCHUNK`. RedisBloom accepts a negative iterator. Here it becomes
+/// [`u64::MAX`], which is past the end of every dump.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     let iterator = parse_canonical(given).map(|iterator| u64::try_from(iterator).unwrap_or(u64::MAX));
@@ -69,8 +69,7 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
         .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
 }
 
-/// The options of a command that may create a value, as given. Numbers are in the units of the core library's
-/// parameters.
+/// The options of a command that may create a filter or counter, as the client gave them.
 #[derive(Debug, Default)]
 pub struct Options {
     pub capacity: Option<u64>,
@@ -85,20 +84,20 @@ pub struct Options {
     pub window: WindowOptions,
     /// The expiry of the key if the command creates it, in milliseconds since 1970.
     pub expiry: Option<i64>,
-    /// The value of `LIMIT` in `ADMIT`: once the value has this number of items, no new item is added.
+    /// The value of `LIMIT` in `ADMIT`. If the filter or counter has this number of items, no new item is added.
     pub limit: Option<u64>,
     pub all: bool,
     pub dry_run: bool,
-    /// The index of the first item in the arguments, which is the one after `ITEMS`.
+    /// The index of the first item in the arguments: the argument after `ITEMS`.
     pub items: Option<usize>,
 }
 
-/// The options of a sliding window, as given.
+/// The options of a sliding window, as the client gave them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowOptions {
     pub seconds: Option<u64>,
     pub manual: bool,
-    /// The option `VOLATILE`: the key expires once all its items have left the window.
+    /// The option `VOLATILE`: the key expires when all its items have left the window.
     pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
@@ -112,8 +111,8 @@ pub fn narrow(number: u64) -> u32 {
 }
 
 impl Options {
-    /// Returns `error`. In an out-of-range error, replaces the number by the one that the client gave, which may not
-    /// have fitted 32 bits.
+    /// Returns `error`. If it is about a number out of range, the number is replaced by the one that the client gave.
+    /// That number may not fit in 32 bits.
     pub fn as_given(&self, error: Error) -> Error {
         let Error::OutOfRange { parameter, expected, got } = error else { return error };
         let given = match parameter {
@@ -125,9 +124,9 @@ impl Options {
         Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
     }
 
-    /// Whether a command with these options may be replicated unchanged. Four kinds of options prevent it. Expiry
-    /// options do, because RedisBloom reads them differently. Window options do, because their effect depends on the
-    /// clock. Seed and layout do, because RedisBloom does not know them.
+    /// Whether a command with these options may be replicated unchanged. Three kinds of options prevent it. RedisBloom
+    /// reads expiry options differently. The effect of window options depends on the clock. RedisBloom does not know
+    /// seed and layout.
     pub fn are_plain(&self) -> bool {
         self.window.seconds.is_none() && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
     }
@@ -172,12 +171,12 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
 
-/// The error for a capacity in a command on counters: the word `CAPACITY`, or a number in the place of the first
-/// option.
+/// The error for a capacity in a command on counters. It is given as `CAPACITY`, or as a number in the place of the
+/// first option.
 pub const NO_CAPACITY: &str = "a counter needs no CAPACITY: its ERROR holds for any number of members";
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
-/// may also have the window's slice, which clients cannot give.
+/// may also have the option `SLICE`, which clients cannot give.
 pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
     let slice: &[Opt] = if must_obey(ctx) { &[Opt::Slice] } else { &[] };
     let allowed = || allowed.iter().copied().flatten().chain(slice).copied();
@@ -211,7 +210,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             Opt::Manual => options.window.manual = true,
             Opt::Volatile => options.window.volatile = true,
             Opt::Refresh => options.window.refresh = true,
-            // A command that needs items has none either, so the error is that of a wrong number of arguments.
+            // If a command that needs items ends without `ITEMS`, the error is a wrong number of arguments.
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             _ if at == args.len() => {
                 let no_expansion = if option == Opt::Expansion { "no expansion: " } else { "" };
@@ -224,7 +223,8 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             }
             _ => {
                 match value(ctx, &mut options, option, args.get(at)) {
-                    // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
+                    // As in RedisBloom, an option that cannot be parsed is reported before an option that is out of
+                    // range.
                     Err(negative @ CommandError::Core(_)) => out_of_range = out_of_range.or(Some(negative)),
                     read => read?,
                 }
@@ -241,7 +241,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
 /// Returns the error for the word `given`, which is not one of the `allowed` options. The error lists the allowed
 /// options.
 fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items: bool) -> CommandError {
-    // RESERVE accepts VOLATILE here only to reject it later, with the reason.
+    // `RESERVE` accepts `VOLATILE` only so that it can reject it later and give the reason.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
     let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::name).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
@@ -282,8 +282,8 @@ fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
 }
 
 /// Parses the value of an expiry option (`EX`, `PX`, `EXAT`, `PXAT`), with the same ranges as in the server's `SET`.
-/// Returns milliseconds since 1970. A client's time in the past is an error, because every call would create the key
-/// anew.
+/// Returns milliseconds since 1970. A time in the past from a client is an error, because every call would create the
+/// key again.
 fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),

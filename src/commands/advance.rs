@@ -40,7 +40,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     let to = read_target(args)?;
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
-        // On a replica the value may have been deleted, or be partially loaded.
+        // On a replica, the value may have been deleted, or it may be partially loaded.
         Ok(None) | Err(CommandError::StillLoading(_)) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
             let value = opened?.ok_or(CommandError::NotFound)?;
@@ -57,7 +57,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
     key.set_expiry(expiry);
-    // A move to the system clock's slice has the same event.
+    // A move to the slice of the system clock causes the same event.
     let event = (changed && made == Move::Stay).then_some(Verb::Advance);
     let effects = Effects { event, after: made, expiry, ..Effects::default() };
     announce::<T>(ctx, key.close(), effects, || ());
@@ -65,8 +65,8 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     Ok(())
 }
 
-/// Advances the window to the present slice of the system clock, and returns the move. A replicated command does
-/// nothing: the primary sends the move as a command of its own.
+/// Advances the window to the slice of the system clock, and returns the move. For a replicated command it does
+/// nothing, because the primary also sends the move as a separate command.
 fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;

@@ -1,8 +1,9 @@
-//! Commands that change a key, generic over filters and counters. Each command opens the key, changes the value as of
-//! the time of the command, and replicates the effects.
+//! Commands that change a key, generic over filters and counters. Each command opens the key, changes its value, and
+//! replicates the effects.
 //!
 //! A change reads the clock at most once, and only if the value's window follows the system clock. A replicated command
-//! never reads the clock. Instead, the primary sends each advance of a window before the change that caused it.
+//! never reads the clock. Instead, the primary sends each advance of a window as a command before the change that
+//! caused it.
 
 use std::iter::once;
 
@@ -30,9 +31,7 @@ use crate::types::totals::ITEMS;
 /// What differs between filters and counters in commands that change keys.
 pub(super) trait Changing: Family + Windowed {
     type Creation: Creating<Self>;
-    /// The options of `INSERT`.
     const INSERT_OPTIONS: Allowed;
-    /// The options of `ADMIT`.
     const ADMIT_OPTIONS: Allowed;
     /// The metric that counts the items that `ADMIT` rejected.
     const ITEMS_REJECTED: &'static Metric;
@@ -42,17 +41,17 @@ pub(super) trait Changing: Family + Windowed {
         options::<Self>(ctx, args, Self::INSERT_OPTIONS)
     }
 
-    /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is false if the value is in a
-    /// key already.
+    /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is true if the command creates
+    /// the key.
     fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool)
     -> Handled<'static>;
 
-    /// Checks the value of the option `LIMIT` of an `ADMIT` to `self`.
+    /// Checks the value of the option `LIMIT` of an `ADMIT` command on this value.
     fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
         Ok(())
     }
 
-    /// Completes the partially loaded value of a key, if a replicated command may add items to it.
+    /// Completes a partially loaded value, if a replicated command may add items to such a value.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
         Ok(())
     }
@@ -66,21 +65,21 @@ pub(super) trait Changing: Family + Windowed {
     fn dispose(expired: Self::Expired);
 }
 
-/// Returns the time as of which the running command changes `value`.
+/// Returns the time at which the running command changes `value`.
 #[inline]
 fn time_of_change<T: Windowed>(ctx: Ctx, value: &T) -> Time {
     // A value without a window needs no time.
     if value.window().is_none() || must_obey(ctx) { Time::Reached } else { time_of(ctx, [value]) }
 }
 
-/// Returns a handle to change `value` as of the time of the running command.
+/// Returns a handle to change `value` at the time of the running command.
 #[inline]
 fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     let time = time_of_change(ctx, value);
     Live::new(value, time)
 }
 
-/// Runs `RESERVE`: creates an empty value with the parameters `creation`. Fails if the key exists.
+/// Runs `RESERVE`: creates an empty value with the parameters `creation`. It fails if the key exists.
 pub(super) fn reserve<T: Changing>(
     ctx: Ctx,
     args: Args<'_>,
@@ -100,22 +99,22 @@ pub(super) fn reserve<T: Changing>(
     Ok(())
 }
 
-/// The outcome of adding items to a value.
+/// The outcome of a command that adds items to a value.
 #[derive(Default)]
 pub(super) struct Handled<'a> {
-    /// The number of handled items, new or known. The first rejected item and all items after it are not handled.
+    /// The number of handled items, whether new or not. The first rejected item and all items after it are not handled.
     pub(super) items: usize,
-    /// The items that changed the value, for a command in which these are not always the first ones. `items` is then 0.
+    /// The items that changed the value, for commands in which they need not be the first items. `items` is then 0.
     pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,
-    /// The error that is the whole reply. `None` if a reply was already written.
+    /// The error that is the whole reply; `None` if a reply was already written.
     pub(super) rejected: Option<CommandError>,
 }
 
-/// The items that a command adds, and the parameters to create a missing key.
+/// A command that adds items, with the parameters for creating a missing key.
 pub(super) struct Addition<'a, F> {
-    /// The name of the running command, after its prefix. `command` are all its arguments.
+    /// The name of the running command, without its prefix. `command` has all its arguments.
     verb: Verb,
     command: Args<'a>,
     items: Args<'a>,
@@ -123,15 +122,15 @@ pub(super) struct Addition<'a, F> {
     create_with: Option<F>,
     /// The expiry of a key that the command creates, in milliseconds since 1970.
     expiry: Option<i64>,
-    /// Whether the command may be replicated unchanged, see [`Options::are_plain`].
+    /// Whether the command may be replicated unchanged. See [`Options::are_plain`].
     is_plain: bool,
 }
 
 impl<'a, F> Addition<'a, F> {
-    /// Replicates the items that were handled as an addition to a value with this prefix. `created` are the parameters
-    /// of the value, if the command created it. They are replicated too, unless the unchanged command leads to the same
-    /// parameters. Replicating the unchanged command is cheapest: without a replica and an AOF, the server copies
-    /// nothing.
+    /// Replicates the handled items as a command that adds them to a value with the commands' prefix `prefix`.
+    /// `created` has the parameters of the value, if the command created it. They are replicated too, unless the
+    /// unchanged command leads to the same parameters. Replicating the unchanged command is cheapest: without a replica
+    /// and an AOF, the server copies nothing.
     #[inline]
     fn replicate<T: Family, C: Creating<T>>(
         &self,
@@ -170,7 +169,7 @@ pub(super) fn add<'a, T: Changing>(
 ) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
-        // This is asked only here, because the answer takes the server as long as a look-up of a key.
+        // `must_obey` is called only here, because it takes the server as long as a look-up of a key.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
             T::complete(&mut key)?;
             value_mut::<T>(&mut key)
@@ -187,7 +186,7 @@ pub(super) fn add<'a, T: Changing>(
         None => ITEMS.add(handled.new as u64),
     }
     let prefix = value.prefix();
-    // A move of the window changes when a volatile key expires.
+    // If the window has moved, a key with a `VOLATILE` window expires later.
     let expiry = if made == Move::Stay { None } else { expiry_of(ctx, value) };
     key.set_expiry(expiry);
     let key = key.close();
@@ -199,8 +198,8 @@ pub(super) fn add<'a, T: Changing>(
     handled.rejected.map_or(Ok(key), Err)
 }
 
-/// Creates the value of a missing key, which is open, and adds items to it, see [`add`]. This is a function of its own
-/// for speed: if it were a branch of `add`, the outcome would be copied, which takes a seventh of the time of adding
+/// Creates the value of a missing key, which is open, and adds items to it, as [`add`] does. This function is separate
+/// for speed. As a branch of `add`, it would make `add` copy the outcome, which takes a seventh of the time of adding
 /// one item.
 #[inline(never)]
 fn add_to_missing<'a, T: Changing>(
@@ -220,7 +219,7 @@ fn add_to_missing<'a, T: Changing>(
     if handled.items == 0 && !changed {
         return handled.rejected.map_or(Ok(key.close()), Err);
     }
-    // The totals do not include the value yet, but its promotion or growths count.
+    // The totals for `INFO` do not include the value yet. But if it was promoted or has grown already, that counts.
     before.count_events(&value.share());
     let prefix = value.prefix();
     let expiry = create(ctx, &mut key, value, addition.expiry);
@@ -243,9 +242,9 @@ pub(super) fn options<T: Changing>(
     Ok((T::Creation::from_options(ctx, args, &options)?, options))
 }
 
-/// Returns the addition of an `ADD` or `MADD`; `command` are all its arguments. A missing key is created with the
-/// defaults, unless the option `auto-create` forbids it. A replicated command always creates the key, because its
-/// primary did.
+/// Returns the [`Addition`] for an `ADD` or `MADD`. `command` has all its arguments. A missing key is created with the
+/// default parameters, unless the option `auto-create` forbids it. A replicated command always creates the key, because
+/// its primary did.
 #[inline]
 pub(super) fn to_default<'a, T: Changing>(
     ctx: Ctx<'a>,
@@ -257,7 +256,8 @@ pub(super) fn to_default<'a, T: Changing>(
     Addition { verb, command, items: command.from(2), create_with, expiry: None, is_plain: true }
 }
 
-/// Runs `MADD key item [item ...]`, or `ADD` of LC.*: adds items, and creates a missing value with the defaults.
+/// Runs `MADD key item [item ...]`, or the equivalent `LC.ADD`: adds items, and creates a missing value with the
+/// defaults.
 pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
     let items = addition.items;
@@ -265,7 +265,7 @@ pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     Ok(())
 }
 
-/// Returns the addition of an `INSERT` or `ADMIT`. `command` are all its arguments.
+/// Returns the [`Addition`] for an `INSERT` or `ADMIT`. `command` has all its arguments.
 fn to_given<'a, C>(
     command: Args<'a>,
     creation: C,
@@ -358,7 +358,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
                 (live.merge(&sources, &limit), live.finish())
             });
             merged?;
-            // The merge may also advance the window, to the newest slice of the sources.
+            // The merge may have advanced the window, to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
             (value.prefix(), if has_moved { expiry_of(ctx, value) } else { None })
         }
@@ -397,8 +397,8 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
-    // Making a new value is cheaper than clearing the old one: its memory is zeroed already, and the old value is freed
-    // in the background.
+    // Making a new value is cheaper than clearing the old value: new memory is zeroed already, and the old value is
+    // freed in the background.
     if let Some(empty) = value.emptied()? {
         replace(value, empty);
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);

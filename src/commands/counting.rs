@@ -28,8 +28,8 @@ impl Changing for Counter {
     const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
     const ITEMS_REJECTED: &'static Metric = &COUNTER_ITEMS_REJECTED;
 
-    /// The reply is the number of new items. If an item is rejected for its size, the reply is the error, and the items
-    /// before it stay added.
+    /// Adds items and replies with the number of new items. If an item is rejected for its size, the reply is the
+    /// error, and the items before it stay added.
     fn add_all(
         ctx: Ctx,
         live: &mut Live<Self>,
@@ -50,8 +50,8 @@ impl Changing for Counter {
         Handled { items: handled, new, rejected, some: Vec::new() }
     }
 
-    /// A `LIMIT` above the EXACT limit is rejected at once. Otherwise `ADMIT` would fail later, because a counter that
-    /// would exceed its EXACT limit admits nothing.
+    /// Rejects a `LIMIT` above the counter's `EXACT` limit. It could not be reached, because a counter that would
+    /// exceed its `EXACT` limit admits nothing.
     fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
         let exact_limit = self.params().exact_limit;
         if limit <= u64::from(exact_limit) {
@@ -116,8 +116,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns the members of `counter` at the time of the command. In a windowed counter, expired members are not part of
-/// them.
+/// Returns a view of `counter` at the time of the command. In a windowed counter, it skips expired members.
 fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
     counter.at(time_of(ctx, [counter]))
 }
@@ -131,7 +130,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         // An estimating counter cannot answer for any item, so the reply is a single error instead of an array.
         view.contains(items.get(0).bytes())?;
     }
-    // If an estimating counter gave no error, it has no live members, so it contains no item.
+    // An estimating counter that gave no error has only expired members, so it contains no item.
     let view = view.filter(|view| view.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {

@@ -25,7 +25,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
     let (next, chunk) = persist::scandump(value, iterator)?;
-    // The server copies the reply into the client's buffer, and ends the process if memory for the copy is lacking.
+    // The server copies the reply into the client's buffer. If memory for the copy is lacking, it ends the process.
     if !alloc::can_allocate(chunk.len()) {
         return Err(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }.into());
     }
@@ -35,8 +35,8 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Returns the error reply for a dump chunk that was rejected with `error`. For a damaged chunk, the damaged field is
-/// written to the log only. A chunk from a primary or the AOF that is lost is logged as well.
+/// Returns the error reply for a dump chunk that was rejected with `error`. The name of a damaged field is only written
+/// to the log. The loss of a chunk from a primary or the AOF is logged too.
 fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandError {
     match error {
         CommandError::Core(error @ Error::Corrupt { .. }) => {
@@ -64,8 +64,8 @@ fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     }
 }
 
-/// Adds a dump chunk to an existing value. A client has to send the chunks in order. A replicated chunk may come in any
-/// order, because RedisBloom writes each chunk to its place. Primaries with this module send the chunks in order.
+/// Adds a dump chunk to an existing value. A client has to send the chunks in order. Replicated chunks may come in any
+/// order, because RedisBloom writes each chunk to its position.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
@@ -118,8 +118,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Creates a partially loaded value from the header of a dump.
 ///
-/// If this module has not registered BF.*, a client cannot create a classic filter. A replicated command can, because
-/// the module's own AOF contains the loaded part of each partially loaded filter.
+/// If this module has not registered BF.*, a client cannot create a RedisBloom-compatible filter. A replicated command
+/// can, because the AOF contains the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {

@@ -1,5 +1,5 @@
 //! Sends the effects of a command: first to replicas and the AOF, then as keyspace events. A module that subscribes to
-//! events may change the key; its change is then replicated after the effects of the command.
+//! events may change the key. This order ensures that its change is replicated after the effects of the command.
 
 use std::iter::once;
 use std::sync::{Mutex, PoisonError};
@@ -14,29 +14,29 @@ use crate::server::ffi::{Arg, Args, Closed, Ctx, NOTIFY_GENERIC, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
-/// A cache of the parameters of the last created value, and of their words as options of `INSERT`. It saves formatting,
-/// because most values are created with the same parameters.
+/// A cache of the parameters of the last created value, formatted as options of `INSERT`. It saves formatting, because
+/// most values are created with the same parameters.
 pub(super) type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
 
 /// The parameters with which a command creates a value of family `T`.
 pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
-    /// The cache of the last parameters and their words.
+    /// The cache of the last parameters, formatted as options.
     const LAST_WORDS: &'static LastWords<Self>;
 
-    /// Returns the configured default parameters for a value that the running command creates. `command` are all its
-    /// arguments.
+    /// Returns the configured default parameters for a value that the running command creates. `command` has all
+    /// arguments of the command.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self;
 
     /// Returns the parameters from `options`. Missing options are taken from the defaults.
     ///
     /// # Errors
-    /// An option that is out of range, or that does not go with another one.
+    /// An option is out of range, or contradicts another option.
     fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError>;
 
     /// Builds an empty value with these parameters.
     ///
     /// # Errors
-    /// The errors of the core library: a parameter is out of range, or the value is larger than `limit` allows.
+    /// A parameter is out of range, or the value is larger than `limit` allows.
     fn build(&self, limit: &ServerLimit) -> Result<T, Error>;
 
     /// Returns the error rate and the capacity, which are positional arguments of `BF.RESERVE`; `None` for counters.
@@ -48,12 +48,12 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     /// spaces between them.
     fn options(&self) -> String;
 
-    /// Whether the running command, sent unchanged, makes a replica or the AOF create a value with these parameters. A
-    /// replica uses the library's own defaults for missing options. So no later version may change these defaults.
+    /// Whether the unchanged command makes a replica or the AOF create a value with these parameters. A replica uses
+    /// the library's defaults for missing options. So no later version may change these defaults.
     fn is_implied(&self) -> bool;
 
-    /// Calls `with` with all parameters as option words of `INSERT`, first `CAPACITY` and `ERROR` if there is a
-    /// [`Self::size`]. The last word is `ITEMS`.
+    /// Calls `with` with all parameters as option words of `INSERT`. If there is a [`Self::size`], `CAPACITY` and
+    /// `ERROR` come first. The last word is `ITEMS`.
     fn with_words(&self, with: impl FnOnce(&[OwnedString])) {
         let mut last = Self::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_none_or(|(like, _)| like != self) {
@@ -64,10 +64,11 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
         with(last.as_ref().map_or(&[], |(_, words)| words));
     }
 
-    /// Replicates the creation of an empty value, as a command with the given prefix.
+    /// Replicates the creation of an empty value as a `RESERVE` command with the given prefix.
     fn replicate_reserved(&self, ctx: Ctx, key: Closed<'_>, prefix: Prefix) {
         self.with_words(|words| {
-            // The size comes first, without the words `CAPACITY` and `ERROR`. No items follow.
+            // `RESERVE` has the error rate and the capacity first, without the words `ERROR` and `CAPACITY`. It has no
+            // items.
             let (size, options): (&[usize], _) = if self.size().is_some() { (&[3, 1], 4) } else { (&[], 0) };
             let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
             let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
@@ -76,23 +77,23 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     }
 }
 
-/// The effects of a command on a key.
+/// The effects of a command on a key, which replicas and subscribers of events must learn of.
 #[derive(Default)]
 pub(super) struct Effects {
-    /// The move of the window before the change.
+    /// The move of the window before the value was changed.
     pub(super) before: Move,
-    /// Whether the command created the value. A merge counts as a change alone.
+    /// Whether the command created the value. For a merge it is false, even if the merge created the value.
     pub(super) created: bool,
-    /// The keyspace event of the change; `None` if nothing changed but the window.
+    /// The keyspace event of the change; `None` if at most the window changed.
     pub(super) event: Option<Verb>,
-    /// The move of the window after the change.
+    /// The move of the window after the value was changed.
     pub(super) after: Move,
     /// The new expiry of the key in milliseconds since 1970, if the command set one.
     pub(super) expiry: Option<i64>,
 }
 
-/// Replicates the effects of a command on a key, then sends their keyspace events. `replicate` replicates the change
-/// itself; it is called only if the command created or changed the value.
+/// Replicates the effects of a command on a key, then sends their keyspace events. `replicate` is called only if the
+/// command created or changed the value, and replicates this change.
 #[inline]
 pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, replicate: impl FnOnce()) {
     let Effects { before, created, event, after, expiry } = effects;
@@ -127,7 +128,7 @@ fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
     ctx.replicate(T::OWN_PREFIX.name(Verb::Advance).text(), arguments);
 }
 
-/// Replicates the new expiry of a key. Most commands set none, so the code is kept out of them.
+/// Replicates the new expiry of a key. Most commands set no expiry, so this function is not inlined.
 #[cold]
 fn replicate_expiry(ctx: Ctx, key: Closed<'_>, at: i64) {
     ctx.replicate(c"PEXPIREAT", &[key.name(), OwnedString::new(&at.to_string()).as_arg()]);

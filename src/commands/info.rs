@@ -19,9 +19,9 @@ pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument
     all
 }
 
-/// Runs `BF.INFO key [field]` or `LC.INFO key [field]`: replies with the first `shown` of the `fields`, or with the one
-/// field that the command names. A field has two names, its word and its label. `value_of` returns the value of a
-/// field. `kind` is the kind of the value.
+/// Runs `BF.INFO key [field]` or `LC.INFO key [field]`. It replies with the first `shown` of the `fields`, or with the
+/// single field that the command names. A field has two names, its word and its label. `value_of` returns the value of
+/// a field. `kind` is the kind of the value.
 pub fn info<F: Copy>(
     ctx: Ctx,
     args: Args<'_>,

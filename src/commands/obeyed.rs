@@ -1,6 +1,6 @@
 //! Replicated `BF.*` commands (from a primary or the AOF). Another server has acknowledged them, so they must not fail
-//! here. If that server was RedisBloom, a command may have options that RedisBloom reads differently, may add items to
-//! a partially loaded filter, or may add items that RedisBloom rejected.
+//! here. If that server was RedisBloom, it may have read the options differently. It may have added items to a
+//! partially loaded filter, or have rejected some items.
 
 use rollcall_core::error::Error;
 
@@ -36,8 +36,8 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(C
 }
 
 /// Returns the error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates a
-/// command that it rejected because the filter was full. Such a command has no effect here either, but it must not
-/// fail, because a replica can be configured to exit at an error.
+/// command that it rejected because the filter was full. This command has no effect here either. But it must not fail,
+/// because a replica can be configured to exit at an error.
 pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,

@@ -12,7 +12,8 @@ use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};
 use crate::server::version;
 
-/// The sizes of the structures in [`raw::RedisModuleCommandInfo`]. The server derives their version from the sizes.
+/// The sizes of the structures in [`raw::RedisModuleCommandInfo`]. From the sizes, the server knows which version of
+/// the structures the module uses.
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
     sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
@@ -20,8 +21,8 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The module's version in which the commands appeared, for `COMMAND DOCS`. Until the first release it is the current
-/// version; later releases keep the text of the first release here.
+/// The version of this module in which the commands appeared, for `COMMAND DOCS`. Until the first release it is the
+/// current version. Later releases keep the text of the first release.
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
@@ -31,8 +32,8 @@ const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. The error is the name of a command that another module
-/// already has.
+/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. If another module already has one of the commands, the error
+/// is the name of the command.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
@@ -46,10 +47,10 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
         }
     }
     // RF.* are registered with every value of the option `commands`, because a primary or an AOF may send them. With
-    // `commands lc`, clients cannot call them.
+    // `commands lc`, clients cannot call RF.* commands.
     //
-    // If another module owns BF.*, that module must add the category of BF.*, because RedisBloom of Redis 8 does not
-    // load if the category exists already. RF.* join the category if that module was loaded first.
+    // If another module owns BF.*, this module does not add the category of BF.*. If it did, the RedisBloom of Redis 8
+    // would not load. If RedisBloom was loaded first, the RF.* commands join its category.
     for command in BLOOM {
         let renamed =
             |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();
@@ -70,7 +71,7 @@ fn add_category(ctx: Ctx, category: &CStr) {
     }
 }
 
-/// Registers a command in the ACL categories `families`. If the server rejects the list, registers the command in the
+/// Registers a command in the ACL categories `families`. If the server rejects them, the command is registered in the
 /// first category alone. The server copies the name and the summary.
 fn register_one(
     ctx: Ctx,
@@ -87,8 +88,8 @@ fn register_one(
     // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        // The calls may fail on a server that does not know all names that we use. The command then lacks documentation
-        // or a category, but works.
+        // The calls may fail on a server that does not know all names that the module uses. The command then lacks
+        // documentation or a category, but works.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
             let set = |families: &[&CStr]| set_categories(handle, categories(command, families).as_ptr());
             if set(families) != OK {
@@ -100,8 +101,8 @@ fn register_one(
     Ok(())
 }
 
-/// Returns the ACL categories of a command: `families`, then `read` or `write`, then `fast` or `slow`. The last two are
-/// given explicitly, because the server derives them from the flags only if a command has no categories of its own.
+/// Returns the ACL categories of a command: `families`, then `read` or `write`, then `fast` or `slow`. The last two
+/// have to be given, because the server derives them from the flags only if a command has no other categories.
 fn categories(command: &Command, families: &[&CStr]) -> CString {
     let has = |flag: &str| command.flags.to_string_lossy().split(' ').any(|word| word == flag);
     let access = if has("write") { "write" } else { "read" };
@@ -114,16 +115,16 @@ fn categories(command: &Command, families: &[&CStr]) -> CString {
 const ACCESS: KeySpecFlags = KeySpecFlags::READ_ONLY.union(KeySpecFlags::ACCESS);
 /// The flags of a key to which a command adds items. The reply reveals whether the items were in the value.
 const INSERT: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::ACCESS).union(KeySpecFlags::INSERT);
-/// The flags of a key that a command changes without adding contents to it. Contents may be lost.
+/// The flags of a key that a command changes without adding contents. Contents may be lost.
 const ADVANCE: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::UPDATE);
 /// The flags of a key whose contents a command deletes.
 const CLEAR: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::DELETE);
 /// The flags of a key from which a command removes members. The reply reveals whether they were in the value.
 const REMOVE: KeySpecFlags = CLEAR.union(KeySpecFlags::ACCESS);
 
-/// Returns the key specifications of a command, with a zeroed one at the end.
+/// Returns the key specifications of a command, and a zeroed one that ends the list.
 fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
-    // The position of the last key is relative to the first; -1 means the last argument.
+    // The position of the last key is relative to the first key; -1 means the last argument.
     let (one, rest) = (FindKeys::new_range(0, 1, 0), FindKeys::new_range(-1, 1, 0));
     let specs = match keys {
         Keys::Read => vec![(1, ACCESS, one)],
@@ -139,8 +140,8 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     get_redis_key_spec(specs.into_iter().map(spec).collect())
 }
 
-/// Owns the argument lists in the server's form, which contain pointers to each other. The pointers stay valid when a
-/// list is moved, because its elements stay in place.
+/// The argument lists in the server's form, which contain pointers to each other. The pointers stay valid when an inner
+/// list is moved, because its elements stay at the same address.
 type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
 
 /// Converts `arguments` to an array in the server's form, which ends with a zeroed element. The returned pointer is

@@ -13,15 +13,15 @@ use crate::command_error::{CommandError, quoted};
 use crate::number::parse_number;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-/// The value of the option `SINCE` that means all members of a counter, instead of a number of seconds.
+/// The value of the option `SINCE` that stands for all members of a counter, instead of a number of seconds.
 const ALL: &[u8] = b"-";
 
-/// The keys of a set operation, and how many seconds it looks back in each.
+/// The keys of a set operation, and for each key how far back in time members count.
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
-    /// The number of seconds to look back: an empty list without `SINCE`, one element for all keys, or one element per
-    /// key. An element `None` means all members.
+    /// How many seconds back in time members count: no element without `SINCE`, one element for all keys, or one
+    /// element per key. An element `None` means all members.
     seconds: Vec<Option<u64>>,
 }
 
@@ -60,9 +60,9 @@ impl<'a> Operands<'a> {
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
     }
 
-    /// Returns the members that the operation looks at, one view for each existing key, in order of the keys. `None` if
-    /// one of the first `needed` keys is missing: the result is then empty whatever the other counters contain. Any
-    /// other missing key counts as an empty counter, which adds nothing and removes nothing.
+    /// Returns the members that the operation covers, as one view for each existing key, in the order of the keys. The
+    /// result is `None` if one of the first `needed` keys is missing: the operation's result is then empty. Any other
+    /// missing key counts as an empty counter.
     fn views(&self, ctx: Ctx, needed: usize) -> Result<Option<Vec<View<'_>>>, CommandError> {
         let counters = try_collect_ok(self.keys.len(), self.keys.iter().map(value::<Counter>))?;
         let now = time_of(ctx, counters.iter().copied().flatten());
@@ -75,7 +75,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Returns a view of the members that `counter` has seen in the last `seconds`, or of all members if `seconds` is
+/// Returns a view of the members that were added to `counter` in the last `seconds`, or of all members if `seconds` is
 /// `None`.
 pub(super) fn view<'c>(
     counter: &'c Counter,
@@ -96,12 +96,12 @@ pub(super) fn view<'c>(
     })
 }
 
-/// How many of the first keys must exist for a result that is not empty, see [`Operands::views`].
+/// For each operation, how many of the first keys must exist for a result that is not empty. See [`Operands::views`].
 const UNION: usize = 0;
 const DIFFERENCE: usize = 1;
 const INTERSECTION: usize = usize::MAX;
 
-/// Runs a set operation that replies with the number of members and its standard error. `ask` computes the number.
+/// Runs a set operation that replies with the number of members and its standard error. `ask` computes both.
 fn card(
     ctx: Ctx,
     args: Args<'_>,
@@ -178,8 +178,8 @@ pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, DIFFERENCE, counting::diff)
 }
 
-/// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that a windowed counter has seen
-/// in the last `seconds`.
+/// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that were added to a windowed
+/// counter in the last `seconds`.
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let seconds = args::count(Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read)?;
@@ -192,8 +192,8 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Runs `LC.HISTORY key`, which replies with one row per time slice of a counter's window. A row has the start of the
-/// slice, the number of distinct members seen since that start, and the standard error of the number.
+/// Runs `LC.HISTORY key`, which replies with one row per slice of a counter's window. A row has the start of the slice,
+/// the number of distinct members added since then, and the standard error of this number.
 pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;

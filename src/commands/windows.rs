@@ -1,5 +1,5 @@
-//! Sliding windows of filters and counters: the time as of which they are read, and their options, parsed from commands
-//! and written as words for replicas and the AOF.
+//! Sliding windows of filters and counters: the time at which they are read, and their options. Options are parsed from
+//! commands, and written as words for replicas and the AOF.
 
 use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;
@@ -21,8 +21,8 @@ pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, 
 /// The default number of time slices in a counter's window.
 const SLICES_OF_COUNTERS: u32 = 12;
 
-/// Returns the time as of which `values` are read. This is the current time if the window of any value follows the
-/// system clock. Otherwise the time has no effect, and is 0.
+/// Returns the time at which `values` are read. It is the current time if the window of any value follows the system
+/// clock. Otherwise the time has no effect, and is 0.
 #[inline]
 pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
     let mut windows = values.into_iter().filter_map(|value| value.window());
@@ -33,9 +33,9 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
     }
 }
 
-/// Returns the expiry of a key with a `VOLATILE` window, in milliseconds since 1970: the last millisecond before all
-/// its items have left the window. `None` for any other value, and for a replicated command, because the primary sends
-/// the expiry itself.
+/// Returns the expiry of a key with a `VOLATILE` window, in milliseconds since 1970. It is the last millisecond before
+/// all its items have left the window. The result is `None` for any other value. It is also `None` for a replicated
+/// command, because the primary sends the expiry itself.
 pub(super) fn expiry_of<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
     let (window, newest) = value.window().zip(value.newest_slice())?;
     if !window.is_volatile() || must_obey(ctx) {
@@ -64,7 +64,8 @@ pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, C
     })
 }
 
-/// Returns the window that `new` makes of its seconds, its slices and its clock; `None` without `WINDOW`.
+/// Returns the window that `new` makes from the seconds, the slices and the clock source of `options`; `None` without
+/// `WINDOW`.
 fn window<W>(
     options: &Options,
     default_slices: u32,
@@ -80,7 +81,7 @@ fn window<W>(
     Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
 }
 
-/// Checks the option `VOLATILE`: it is allowed only if the time at which the value becomes empty can be predicted.
+/// Checks the option `VOLATILE`. It is allowed only if the module can predict when the value becomes empty.
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {
@@ -92,7 +93,7 @@ fn check_volatile(options: &Options) -> Result<(), CommandError> {
     }
 }
 
-/// Rejects `VOLATILE` in a `RESERVE` of a client. When the key has expired, an `ADD` would create it again without its
+/// Rejects `VOLATILE` in a client's `RESERVE`. After the key has expired, an `ADD` would create it again without its
 /// window.
 pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
     if options.window.volatile && !must_obey(ctx) {

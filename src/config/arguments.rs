@@ -1,6 +1,6 @@
 //! Parses the arguments with which the module is loaded (`loadmodule`, `MODULE LOAD`, `MODULE LOADEX ... ARGS`): pairs
-//! of a name and a value. A name is one of this module's options, or an option of RedisBloom or valkey-bloom, which
-//! this module replaces.
+//! of a name and a value. A name is one of this module's options, or an option of RedisBloom or valkey-bloom, since
+//! this module can replace both.
 
 use std::ffi::CStr;
 
@@ -14,7 +14,7 @@ static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"),
 /// The prefixes of RedisBloom's arguments for cuckoo filters: `CF_` before Redis 8, `CF-` since then.
 const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 
-/// The prefix of valkey-bloom's options. `BF.`, the name of its module, may stand before it.
+/// The prefix of valkey-bloom's options. The name of its module, `BF.`, may precede it.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
 /// Options of valkey-bloom that have a replacement here, each with the advice that the error gives.
@@ -28,8 +28,8 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
 ];
 
-/// An unknown name is compared with the known names. The error suggests a known name whose similarity is at least this:
-/// 1 means equal, 0 means nothing in common.
+/// The error for an unknown name suggests a known name whose similarity is at least this number. 1 means equal, 0 means
+/// nothing in common.
 const SIMILAR: f64 = 0.75;
 
 /// Returns the log line about an option for cuckoo filters, which is ignored.
@@ -54,7 +54,7 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Restores the defaults of all options. Called after the module failed to load.
+/// Restores the defaults of all options. The module calls this after a failed load.
 pub fn reset() {
     ALL.iter().for_each(|option| option.set_initial(None));
 }
@@ -63,7 +63,7 @@ pub fn reset() {
 /// `loadmodule` line for RedisBloom works unchanged.
 ///
 /// # Errors
-/// One line with the rejected argument and the values that it accepts.
+/// One line with the rejected argument and its valid values.
 pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     // Tools that only inspect a module load it with one empty argument, which RedisBloom accepts.
     if args.len() == 1 && args.get(0).bytes().is_empty() {

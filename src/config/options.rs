@@ -18,23 +18,23 @@ use crate::server::pages::huge;
 /// The type of an option's value: how the value is parsed, and how it is stored in 64 bits.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
-    /// A whole number, registered as one of the server's numeric options.
+    /// A whole number, which the server registers as a numeric option.
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may have a unit such as `mb`.
     Bytes { min: i64, max: i64 },
-    /// A number of bytes like [`SettingKind::Bytes`]; with 0 the module chooses the number.
+    /// A number of bytes like [`SettingKind::Bytes`]. If it is 0, the module chooses the number.
     BytesOrZero { min: i64, max: i64 },
     /// One of the `words`, stored as its index in the list.
     Choice { words: &'static [&'static CStr] },
-    /// Any `u64`, registered as a string because the server's numeric options are signed.
+    /// Any `u64`. It is registered as a string, because the server's numeric options are signed.
     Seed,
-    /// A rate, stored as the bits of an `f64`.
+    /// A rate. It is stored as the bits of an `f64`.
     Rate { min: f64, max: f64 },
-    /// The error rate of filters, an option that RedisBloom has too: above 0 and below 1, stored as the bits of an
-    /// `f64`.
+    /// The error rate of filters, above 0 and below 1, for an option that RedisBloom has too. It is stored as the bits
+    /// of an `f64`.
     FilterRate,
-    /// A whole number, for an option that RedisBloom has too. The option is registered as text, because the server's
-    /// numeric options have other error texts than RedisBloom's.
+    /// A whole number, for an option that RedisBloom has too. It is registered as text, because the error texts of the
+    /// server's numeric options differ from RedisBloom's.
     FilterWhole { min: i64, max: i64 },
 }
 
@@ -42,10 +42,10 @@ pub enum SettingKind {
 pub struct Setting {
     pub name: &'static CStr,
     pub kind: SettingKind,
-    /// Whether the option is immutable once the module is loaded.
+    /// Whether the option is immutable after the module has been loaded.
     pub is_fixed: bool,
     default: u64,
-    /// The value before redis.conf is read: the argument of `loadmodule`, or else the default.
+    /// The value that applies until redis.conf is read: the argument of `loadmodule`, or else the default.
     initial: AtomicU64,
     value: AtomicU64,
     /// The string that the last `CONFIG GET` returned. The server does not free it.
@@ -81,12 +81,12 @@ impl Setting {
         self.value.swap(bits, Ordering::Relaxed)
     }
 
-    /// Returns the value before redis.conf is read: the argument of `loadmodule`, or else the default.
+    /// Returns the value that applies until redis.conf is read: the argument of `loadmodule`, or else the default.
     pub fn initial(&self) -> u64 {
         self.initial.load(Ordering::Relaxed)
     }
 
-    /// Replaces the default by an argument of `loadmodule`, or restores it with `None`.
+    /// Replaces the default by an argument of `loadmodule`. `None` restores the default.
     pub fn set_initial(&self, argument: Option<u64>) {
         self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
     }
@@ -104,7 +104,7 @@ impl Setting {
     /// Parses a value of the option.
     ///
     /// # Errors
-    /// A text with the expected values and the given one.
+    /// A text with the expected and the given values.
     pub fn parse(&self, text: &[u8]) -> Result<u64, String> {
         let expected = |what: String| format!("expected {what}, got {}", quoted(text));
         let whole = |number: Option<u64>, min, max, also: &str| {
@@ -141,7 +141,7 @@ impl Setting {
         }
     }
 
-    // Both texts are the same as in the module of Redis 8: tools may match on them.
+    // Both texts are the same as in Redis 8, because tools may match on them.
 
     fn invalid(&self) -> String {
         format!("Invalid value for `{}`", self.name.to_string_lossy())
@@ -247,7 +247,7 @@ pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-max-expansions", SettingKind::FilterWhole { min: 1, max: 65_536 }, 32),
 ];
 
-/// Returns the parameters of a filter that a command creates without giving any.
+/// Returns the parameters of a filter that a command creates without options.
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {
         error_rate: f64::from_bits(BF_ERROR_RATE.bits()),
@@ -261,12 +261,12 @@ fn layout_of(bits: u64) -> bloom::BitLayout {
     if bits == 0 { bloom::BitLayout::Lines } else { bloom::BitLayout::Classic }
 }
 
-/// Returns the layout of a filter that a BF.* command creates without giving one.
+/// Returns the layout of a filter that a BF.* command creates without an option for the layout.
 pub fn bloom_layout() -> bloom::BitLayout {
     layout_of(BF_LAYOUT.bits())
 }
 
-/// Returns the parameters of a counter that a command creates without giving any.
+/// Returns the parameters of a counter that a command creates without options.
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
         error_rate: f64::from_bits(LC_ERROR_RATE.bits()),
@@ -281,8 +281,8 @@ pub fn auto_create() -> bool {
     AUTO_CREATE.bits() == 0
 }
 
-/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set. `maxmemory` then limits
-/// all values together.
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set, which limits all values
+/// together.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
 /// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is not set. It equals the
 /// server's largest string.
@@ -302,12 +302,13 @@ pub fn commands() -> Commands {
     Commands::from_bits(COMMANDS.bits())
 }
 
-/// Returns which commands the argument of `loadmodule` selects. Used before the server has read redis.conf.
+/// Returns which commands the argument of `loadmodule` selects. It is for code that runs before the server has read
+/// redis.conf.
 pub fn commands_at_first() -> Commands {
     Commands::from_bits(COMMANDS.initial())
 }
 
-/// Checks the layout that filters get if a command gives none.
+/// Checks the layout of filters that are created without an option for the layout.
 ///
 /// # Errors
 /// The reason why the layout conflicts with the option `commands`.

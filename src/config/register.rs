@@ -12,13 +12,13 @@ use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, OwnedString, RedisModuleString, WARNING, guard, log_anywhere};
 
-/// Registers every option, then lets the server set each from redis.conf or to its initial value. Returns false if the
-/// server rejects an option, and logs the reason.
+/// Registers every option. Then the server sets each option from redis.conf, or to its initial value. If the server
+/// rejects an option, this function logs the reason and returns false.
 ///
 /// Some options exist in Redis 8 too. On Redis 8 such an option gets the name without a prefix, so that a redis.conf
-/// for Redis 8 works. The prefixed name becomes its alias, for a redis.conf of older servers. In two cases Redis 8 gets
-/// only the prefixed name: if RedisBloom is loaded and has the name without a prefix, and with the load-time arguments
-/// `commands beside` and `commands lc`, which leave that name to a module that is loaded later.
+/// for Redis 8 works. The prefixed name becomes its alias, for a redis.conf of older servers. In two cases the option
+/// gets only the prefixed name on Redis 8. First, RedisBloom is loaded and has the name without a prefix. Second, the
+/// module is loaded with `commands beside` or `commands lc`, which leave that name to a module that is loaded later.
 pub fn register(ctx: Ctx) -> bool {
     let may_be_bare = facts::is_redis_8() && commands_at_first() == Commands::All;
     let register_bare = |option: &'static Setting| {
@@ -29,7 +29,7 @@ pub fn register(ctx: Ctx) -> bool {
     let registered = ALL
         .iter()
         .all(|option| (option.is_unprefixed() && register_bare(option)) || register_one(ctx, option, option.name, 0));
-    // If another module has the name, the registration fails, which is ignored.
+    // If another module has the name, the registration fails without harm.
     CUCKOO.iter().for_each(|option| _ = register_bare(option));
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
@@ -59,7 +59,8 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
             let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
             let (texts, numbers, count) = (texts.as_mut_ptr(), numbers.as_ptr(), numbers.len() as c_int);
             let (initial, get, set) = (initial as c_int, Some(get_choice as _), Some(set_choice as _));
-            // SAFETY: as above; the server copies words and numbers.
+            // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`. The
+            // server copies words and numbers.
             unsafe {
                 api!(RedisModule_RegisterEnumConfig(
                     ctx, name, initial, flags, texts, numbers, count, get, set, None, data
@@ -69,7 +70,8 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
         SettingKind::Seed | SettingKind::Rate { .. } | SettingKind::FilterRate | SettingKind::FilterWhole { .. } => {
             let text = CString::new(option.print(initial)).unwrap_or_default();
             let (initial, get, set) = (text.as_ptr(), Some(get_text as _), Some(set_text as _));
-            // SAFETY: as above; the server copies the default.
+            // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`. The
+            // server copies the default.
             unsafe { api!(RedisModule_RegisterStringConfig(ctx, name, initial, flags, get, set, None, data)) }
         }
     };
@@ -88,8 +90,8 @@ unsafe fn setting(data: *mut c_void) -> &'static Setting {
 /// Sets an option to the value that `read` returns. If `read` fails, stores its error text in `place` for the server.
 ///
 /// # Safety
-/// `data` is the pointer with which the option was registered, and `place` the one that the server passed to the
-/// setter.
+/// `data` is the pointer with which the option was registered, and `place` is the pointer that the server passed to the
+/// callback.
 unsafe fn set(
     data: *mut c_void,
     place: *mut *mut RedisModuleString,
@@ -97,7 +99,8 @@ unsafe fn set(
 ) -> c_int {
     guard(
         "a configuration setter",
-        // SAFETY: as promised; the server frees the string, and it copies the bytes.
+        // SAFETY: the caller promises that the pointers are valid. The server frees the string; the bytes are copied
+        // into it.
         || unsafe {
             let option = setting(data);
             match read(option) {
@@ -118,7 +121,7 @@ unsafe fn set(
 }
 
 unsafe extern "C" fn get_number(_name: *const c_char, data: *mut c_void) -> c_longlong {
-    // SAFETY: the server passes what was registered.
+    // SAFETY: the server passes the pointer that was registered.
     unsafe { setting(data) }.bits().cast_signed()
 }
 
@@ -128,13 +131,14 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // The server has checked the range, but numbers between 0 and the minimum of [`SettingKind::BytesOrZero`] are not
-    // allowed either. SAFETY: the server passes what was registered, and its place for an error.
+    // The server has checked the range. But it does not know that [`SettingKind::BytesOrZero`] allows 0 and no other
+    // number below the minimum, so the value is parsed again. SAFETY: the server passes the pointer that was
+    // registered, and a pointer for an error text.
     unsafe { set(data, error, |option| option.parse(value.to_string().as_bytes())) }
 }
 
 unsafe extern "C" fn get_choice(_name: *const c_char, data: *mut c_void) -> c_int {
-    // SAFETY: the server passes what was registered.
+    // SAFETY: the server passes the pointer that was registered.
     unsafe { setting(data) }.bits() as c_int
 }
 
@@ -145,7 +149,7 @@ unsafe extern "C" fn set_choice(
     error: *mut *mut RedisModuleString,
 ) -> c_int {
     let bits = u64::from(value.unsigned_abs());
-    // SAFETY: the server passes what was registered, and its place for an error.
+    // SAFETY: the server passes the pointer that was registered, and a pointer for an error text.
     unsafe { set(data, error, |option| option.check_choice(bits).map(|()| bits)) }
 }
 
@@ -153,7 +157,7 @@ unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut R
     guard(
         "a configuration getter",
         || {
-            // SAFETY: the server passes what was registered.
+            // SAFETY: the server passes the pointer that was registered.
             let option = unsafe { setting(data) };
             // The previously shown string is freed, because the server has copied its text.
             let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,6 +173,7 @@ unsafe extern "C" fn set_text(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // SAFETY: the server passes what was registered, and its place for an error; the value lives during the call.
+    // SAFETY: the server passes the pointer that was registered, and a pointer for an error text; the value lives
+    // during the call.
     unsafe { set(data, error, |option| option.parse(Arg::new(value).bytes())) }
 }

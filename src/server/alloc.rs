@@ -2,7 +2,7 @@
 //! `maxmemory` and defragmentation include this module's memory.
 //!
 //! `redis_module::alloc::RedisAlloc` is not used, for three reasons:
-//! - It has no `alloc_zeroed`: a new filter of 1 GB would be cleared on the server's thread, not lazily by the kernel.
+//! - It has no `alloc_zeroed`. A new filter of 1 GB would be cleared on the server's thread, not later by the kernel.
 //! - It ends the process when a large allocation fails.
 //! - It promises alignments that not every malloc gives.
 
@@ -21,26 +21,26 @@ use super::pages::{self, huge};
 /// size classes of 24 and 40 bytes. On some systems the server stores the size of a block in the 8 bytes before it.
 const MALLOC_ALIGN: usize = 8;
 
-/// The alignment in bytes that most mallocs give to a block whose size is a multiple of it.
+/// The alignment in bytes that most mallocs give to a block whose size is a multiple of 16.
 const DOUBLE_ALIGN: usize = 16;
 
-/// Allocations of at least this many bytes use the server's try-functions, which return null instead of ending the
-/// process. If a smaller allocation fails, the machine has no memory left at all.
+/// If an allocation of at least this number of bytes fails, it returns null instead of ending the process: it uses the
+/// server's functions such as `TryAlloc`. If a smaller allocation fails, the machine has no memory left at all.
 const TRY_BYTES: usize = 64 * 1024;
 
 /// The size of a cache line in bytes. Bitmaps are aligned to it.
 const CACHE_LINE: usize = 64;
 
 /// The largest alignment in bytes that the server's malloc gives to a block whose size is a multiple of it:
-/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. Set once, before the first allocation; 0 until then. A block
-/// with a larger alignment has padding.
+/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. It is set once, before the first allocation, and is 0 until
+/// then. A block with a larger alignment has padding.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
-/// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis; 0 if
-/// the server's allocator is another one. Set once, when the module is loaded.
+/// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis. It
+/// is 0 if the server has another allocator. It is set once, when the module is loaded.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
-/// Bytes requested from the server's allocator and not yet freed.
+/// The bytes that were requested from the server's allocator and are not freed yet.
 static ALLOCATED: Metric = Metric::new();
 
 /// The global allocator. Unit tests, which run outside a server, use the system's allocator instead.
@@ -53,28 +53,29 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// Prepares the allocator. Before this call, nothing can be allocated.
 ///
 /// # Safety
-/// The API's pointers are filled in.
+/// The pointers to the server's functions are filled in.
 pub unsafe fn begin() {
-    // The probe runs only at the first load. Blocks may be left from a failed load, and a second probe must not change
-    // how their padding is computed.
+    // The alignment is probed only at the first load. Blocks may be left from a failed load, and a second probe must
+    // not change how their padding is computed.
     if ALIGNMENT.load(Ordering::Relaxed) == 0 {
         // SAFETY: as the caller promises.
         ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
     }
 }
 
-/// The number of blocks of each size that a probe of malloc's alignment allocates. The probe frees the blocks only at
-/// the end, because malloc would return a freed block again.
+/// A probe of malloc's alignment allocates this number of blocks of each size. It frees the blocks only at the end,
+/// because malloc would return a freed block again.
 const TRIED: usize = 16;
 
-/// Probes the alignment of malloc's blocks, see [`ALIGNMENT`]. The probe tries several sizes, because all blocks of one
+/// Probes the alignment of malloc's blocks, for [`ALIGNMENT`]. The probe tries several sizes, because all blocks of one
 /// size may be aligned by chance.
 ///
 /// With jemalloc, blocks of whole cache lines are aligned to cache lines. Small filters then need no padding, which
-/// would take 64 bytes. The probe does not go by the name of the allocator, because another allocator may be preloaded.
+/// would take 64 bytes. The probe does not rely on the name of the allocator, because another allocator may be
+/// preloaded.
 ///
 /// # Safety
-/// The API's pointers are filled in.
+/// The pointers to the server's functions are filled in.
 unsafe fn malloc_alignment() -> usize {
     let is_aligned = |block: *mut c_void, align| !block.is_null() && (block as usize).is_multiple_of(align);
     let doubles = [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000];
@@ -92,9 +93,9 @@ unsafe fn malloc_alignment() -> usize {
 /// Allocates [`TRIED`] new blocks of `size` bytes, and returns whether `is_right` returns true for all of them.
 ///
 /// # Safety
-/// The API's pointers are filled in.
+/// The pointers to the server's functions are filled in.
 unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> bool {
-    // SAFETY: each block is asked about before it is freed, once.
+    // SAFETY: each block is passed to `is_right` before it is freed, and it is freed once.
     unsafe {
         let (Some(alloc), Some(free)) = (raw::RedisModule_Alloc, raw::RedisModule_Free) else { return false };
         let blocks = [(); TRIED].map(|()| alloc(size));
@@ -107,16 +108,16 @@ unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> boo
 /// The size that the allocator reports for a block; 0 if the server has no function for it.
 ///
 /// # Safety
-/// The API's pointers are filled in, and the block is allocated.
+/// The pointers to the server's functions are filled in, and the block is allocated.
 unsafe fn size_of_block(block: *const c_void) -> usize {
     // SAFETY: as the caller promises. The server changes nothing.
     unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
 }
 
-/// Sets the size classes that [`usable_size`] assumes. The function measures blocks of 24 bytes to find jemalloc's
+/// Sets the size classes that [`usable_size`] assumes. This function measures blocks of 24 bytes to find jemalloc's
 /// quantum: with a quantum of 16, such a block takes 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
-    // SAFETY: the API's pointers are filled in while the module loads.
+    // SAFETY: the pointers to the server's functions are filled in while the module loads.
     let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
         _ if !jemalloc => 0,
         true => 8,
@@ -147,14 +148,14 @@ pub fn usable_size(size: usize) -> usize {
     size.checked_next_multiple_of(step.max(quantum)).unwrap_or(size)
 }
 
-/// Returns the number of bytes of padding before an allocation: 0 unless its alignment exceeds malloc's. The padding
-/// leaves room to align the allocation. Its last word holds the address that malloc returned.
+/// Returns the number of bytes of padding before an allocation: 0 unless its alignment is larger than malloc's. The
+/// padding leaves room to align the allocation. Its last word has the address that malloc returned.
 fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
-/// The size of what Rust allocates for a panic. LLVM's unwinder, with which packages are linked, needs this block
-/// aligned to 16 bytes, but Rust asks for 8. Every malloc aligns a block of 64 bytes to 16 bytes.
+/// The size of the block that Rust allocates for a panic. LLVM's unwinder, with which packages are linked, needs this
+/// block aligned to 16 bytes, but Rust requests an alignment of 8. Every malloc aligns a block of 64 bytes to 16 bytes.
 const PANIC_BYTES: usize = 56;
 
 /// Returns the number of bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
@@ -176,7 +177,7 @@ pub fn usable_layout_size(layout: Layout) -> usize {
 /// # Safety
 /// Must be called inside a server.
 unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
-    // SAFETY: the API's pointers are filled in inside a server.
+    // SAFETY: the pointers to the server's functions are filled in inside a server.
     unsafe {
         let pointer: *mut c_void = match (zeroed, size >= TRY_BYTES, raw::RedisModule_TryCalloc) {
             (false, false, _) => raw::RedisModule_Alloc.map_or(null_mut(), |alloc| alloc(size)),
@@ -192,8 +193,8 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
     }
 }
 
-/// Aligns an allocation within the block at `base`. Writes `base` into the word before the aligned address, to find the
-/// block again.
+/// Aligns an allocation in the block at `base`. Writes `base` into the word before the aligned address, so that the
+/// block can be found again.
 ///
 /// # Safety
 /// `base` is null or has `size + align` bytes, where `align` is a power of two above 8.
@@ -214,7 +215,7 @@ unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
 /// Returns the address that malloc returned for the allocation at `pointer`.
 ///
 /// # Safety
-/// `pointer` was allocated here with `layout`.
+/// `pointer` was allocated by this allocator with `layout`.
 unsafe fn base_of(pointer: *mut u8, layout: Layout) -> *mut u8 {
     if padding(layout) == 0 {
         return pointer;
@@ -234,8 +235,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         let base = server_alloc(size, zeroed);
         let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
         if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-            // The allocator aligned the blocks that were tested at loading, but not this one, so this block cannot be
-            // used.
+            // The allocator aligned the blocks of the probe, but not this block. So this block cannot be used.
             if let Some(free) = raw::RedisModule_Free {
                 free(base.cast());
             }
@@ -252,7 +252,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
     }
 }
 
-// SAFETY: every block has at least the size and alignment asked for. A failed allocation returns null, and no function
+// SAFETY: every block has at least the requested size and alignment. A failed allocation returns null, and no function
 // unwinds.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -266,7 +266,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: allocated here with this layout. Nobody reads a block that is being freed.
+        // SAFETY: the block was allocated by this allocator with this layout. Nobody reads a block that is being freed.
         unsafe {
             ALLOCATED.sub(layout.size() as u64);
             huge::withdraw(pointer, layout.size());
@@ -278,9 +278,9 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: allocated here with this layout. A block with an alignment above `MALLOC_ALIGN` is moved manually,
-        // since the server's function would not keep its alignment. A large block is moved manually too, because the
-        // server's function ends the process if memory is lacking.
+        // SAFETY: the block was allocated by this allocator with this layout. A block with an alignment above
+        // `MALLOC_ALIGN` is copied to a new block, since the server's function would not keep its alignment. A large
+        // block is copied too, because the server's function ends the process if memory is lacking.
         unsafe {
             if let Some(realloc) = raw::RedisModule_Realloc
                 && layout.align() <= MALLOC_ALIGN
@@ -301,12 +301,12 @@ unsafe impl GlobalAlloc for ServerAlloc {
 }
 
 /// Whether an allocation of `bytes` bytes would succeed now. Commands check this before they call a function of the
-/// server that allocates, because the server ends the process if an allocation of its own fails.
+/// server that allocates. If such an allocation fails, the server ends the process.
 pub fn can_allocate(bytes: usize) -> bool {
     if bytes < TRY_BYTES {
         return true;
     }
-    // SAFETY: takes a size; the block is freed here, once.
+    // SAFETY: `TryAlloc` takes a size; the block is freed once, here.
     unsafe {
         let (Some(try_alloc), Some(free)) = (raw::RedisModule_TryAlloc, raw::RedisModule_Free) else { return true };
         let block = try_alloc(bytes);
@@ -338,8 +338,8 @@ impl Mover for Defragmenter {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
         let start = Box::into_raw(buffer).cast::<E>();
-        // SAFETY: the block is ours and unreferenced. The server copies its bytes, which moves a value in Rust too. The
-        // new block has the layout with which the box frees it.
+        // SAFETY: this module owns the block, and no reference to it exists. The server copies its bytes, which moves a
+        // value in Rust too. The new block has the layout with which the box frees it.
         unsafe {
             let moved = defrag(self.ctx, start.cast(), layout).cast::<E>();
             Box::from_raw(std::ptr::slice_from_raw_parts_mut(moved, len))
@@ -350,13 +350,13 @@ impl Mover for Defragmenter {
 /// Lets the server's active defragmentation move a block. Returns the new address of the block.
 ///
 /// # Safety
-/// `ctx` is the context of the running defragmentation callback. `pointer` was allocated here with `layout`, and no
-/// reference to its contents is live.
+/// `ctx` is the context of the running defragmentation callback. `pointer` was allocated by this allocator with
+/// `layout`, and no reference to its contents is live.
 pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layout: Layout) -> *mut u8 {
-    // SAFETY: as promised above.
+    // SAFETY: as the caller promises.
     unsafe {
         let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
-        // No server moves such large blocks, and the background thread may be making pages of one huge.
+        // No server moves blocks of this size. Besides, the background thread may be making pages of one huge.
         if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES {
             return pointer;
         }
@@ -368,15 +368,14 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so the same alignment. With another alignment, its contents
-            // could not be used, and the old block is already freed.
+            // The new block has the same size class, and so the same alignment. If it had another alignment, the module
+            // could not continue: its contents could not be used, and the old block is already freed.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }
             return new_base;
         }
-        // The server copied the block as it was. If the new base needs another offset for the alignment, the contents
-        // move.
+        // The server copied the block as it was. If the new block needs another padding, its contents are moved.
         let contents = new_base.offset(old_offset);
         let new_offset = layout.align() - (new_base as usize & (layout.align() - 1));
         let aligned = new_base.add(new_offset);

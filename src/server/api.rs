@@ -2,23 +2,23 @@
 
 use redis_module::raw;
 
-/// Defines the functions of the server's API that loading requires, from two lists of names. Functions in `called` are
-/// called through [`api!`], without a null check. Functions in `otherwise` are not: functions of the crate
-/// `redis-module` call most of them. The functions of malloc are in neither list: every server has them, and without
-/// them an error could not even be reported.
+/// Defines the functions of the server's API that the module requires, from two lists of names. Functions in `called`
+/// are called through [`api!`], without a null check. Functions in `otherwise` are not: the crate `redis-module` calls
+/// most of them. The malloc functions are in neither list. Every server has them, and without them an error could not
+/// even be reported.
 macro_rules! required {
     (called: [$($called:ident,)*], otherwise: [$($otherwise:ident,)*]) => {
-        /// One constant for each function that is called without a null check. A call through [`api!`] compiles only if
-        /// a constant has the function's name.
+        /// A constant for each function that is called without a null check. A call through [`api!`] compiles only if a
+        /// constant has the function's name.
         #[allow(non_upper_case_globals)] // Named as the functions.
         pub mod required {
             $(pub const $called: () = ();)*
         }
 
-        /// Returns the name of the first required function that this server lacks; `None` if it has all. Every
-        /// supported server (Redis 7.0, Valkey 8 and later) has all required functions.
+        /// Returns the name of the first required function that this server lacks; `None` if it has all of them. Every
+        /// supported server (Redis 7.0, Valkey 8 and later) has all of them.
         pub fn missing() -> Option<&'static str> {
-            // SAFETY: reads pointers that RedisModule_Init filled in before.
+            // SAFETY: this reads pointers that `RedisModule_Init` has filled in.
             unsafe {
                 $(if { raw::$called }.is_none() { return Some(stringify!($called)); })*
                 $(if { raw::$otherwise }.is_none() { return Some(stringify!($otherwise)); })*
@@ -55,8 +55,8 @@ required! {
     ]
 }
 
-/// Calls a function of the server's API without a null check. A function that is not in the list above does not
-/// compile. If [`missing`] finds that the server lacks a function, the module does not load.
+/// Calls a function of the server's API without a null check. It compiles only for the functions that this file lists.
+/// If [`missing`] finds that the server lacks a function, the module does not load.
 macro_rules! api {
     ($name:ident ( $($arg:expr),* $(,)? )) => {{
         let () = $crate::server::api::required::$name;

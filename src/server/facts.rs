@@ -9,7 +9,7 @@ use redis_module::raw;
 use super::api::api;
 use super::ffi::{self, Ctx, RedisModuleCtx};
 
-/// Facts that do not change while the server runs.
+/// Facts about the server that do not change while it runs.
 struct Facts {
     is_valkey: bool,
     /// The version as `0xMMmmpp` (major, minor, patch); 0 if the server does not report it.
@@ -31,7 +31,7 @@ type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 pub unsafe fn gather(ctx: Ctx) {
     FACTS.get_or_init(|| {
         let probe = |name: &CStr| -> Option<NonNull<c_void>> {
-            // SAFETY: as the caller promises: this runs within the call, and at the first load alone.
+            // SAFETY: as the caller promises. This closure runs during this call, and only at the first load.
             unsafe { ffi::probe(ctx.as_ptr(), name) }
         };
         let must_obey =
@@ -40,9 +40,9 @@ pub unsafe fn gather(ctx: Ctx) {
                 unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function.as_ptr()) }
             });
         Facts {
-            // Valkey has every function of the API under a name of its own too.
+            // In Valkey, every function of the API also has a name with the prefix `ValkeyModule_`.
             is_valkey: probe(c"ValkeyModule_SetModuleOptions").is_some(),
-            // SAFETY: takes no arguments; probed for.
+            // SAFETY: the function takes no arguments, and the server may lack it, which is checked.
             version: unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) },
             must_obey,
         }
@@ -54,8 +54,8 @@ pub fn is_valkey() -> bool {
     FACTS.get().is_some_and(|facts| facts.is_valkey)
 }
 
-/// Whether the server is Redis 8 or later. Redis 8 has Bloom filters of its own, and lets modules have options without
-/// a prefix. Valkey has neither in any version.
+/// Whether the server is Redis 8 or later. Redis 8 has its own Bloom filters, and lets modules have options without a
+/// prefix. No version of Valkey has either.
 pub fn is_redis_8() -> bool {
     FACTS.get().is_some_and(|facts| !facts.is_valkey && facts.version >= 0x0008_0000)
 }
@@ -73,18 +73,18 @@ fn ask_whether_to_obey(ctx: Ctx) -> bool {
         return true;
     }
     let must_obey = FACTS.get().and_then(|facts| facts.must_obey);
-    // SAFETY: the function is the server's, the context live.
+    // SAFETY: the function is the server's, and the context is live.
     must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
 }
 
 /// Returns the flags of the server, `REDISMODULE_CTX_FLAGS_*`, without those of a client.
 pub fn server_flags() -> u32 {
-    // SAFETY: a null context is allowed, and stands for no client.
+    // SAFETY: a null context is allowed. It means that there is no client.
     unsafe { api!(RedisModule_GetContextFlags(std::ptr::null_mut())) as u32 }
 }
 
-/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. The memory in use is what the server
-/// compares with `maxmemory`: buffers of replicas and of the AOF do not count.
+/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. The server compares the same number
+/// with `maxmemory`: buffers of replicas and of the AOF do not count.
 pub fn used_memory_ratio() -> f64 {
     // SAFETY: takes no arguments.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
@@ -99,15 +99,15 @@ pub fn is_memory_full() -> bool {
 pub struct Memory {
     /// The option `maxmemory`.
     pub max_bytes: u64,
-    /// The memory in use, as for [`used_memory_ratio`].
+    /// The memory in use. Buffers of replicas and of the AOF do not count, as in [`used_memory_ratio`].
     pub used_bytes: u64,
     /// Whether `maxmemory-policy` evicts keys.
     pub evicts: bool,
 }
 
 /// Returns the server's memory; `None` if `maxmemory` is not set. The limit and the policy are read from INFO, because
-/// every server has them there. The server has to write a whole section for this, which takes long. So ask
-/// [`used_memory_ratio`] first.
+/// every server has both there. The server has to write a whole section for this, which takes long. So callers should
+/// ask [`used_memory_ratio`] first.
 pub fn memory() -> Option<Memory> {
     let info = MemoryInfo::read();
     let max_bytes = std::str::from_utf8(info.text(c"maxmemory")?).ok()?.parse().ok().filter(|&bytes| bytes > 0)?;
@@ -140,7 +140,7 @@ impl MemoryInfo {
 
 impl Drop for MemoryInfo {
     fn drop(&mut self) {
-        // SAFETY: we obtained the data, and they are freed once.
+        // SAFETY: the data belong to this module, and they are freed once.
         unsafe { api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), self.0)) };
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Commands use the bindings of the crate `redis-module`, not its wrappers. The wrappers retain every argument and
 //! build a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing
-//! the filter. The types here read arguments in place, open keys, and write replies straight to the client. Everything
-//! here runs while the server's lock is held, unless its comment says otherwise.
+//! the filter. The types here read arguments in place, open keys, and write replies straight to the client. All
+//! functions here run while the server's lock is held, unless their comments say otherwise.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
@@ -25,7 +25,7 @@ pub use raw::{
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Runs `body`. If `body` panics, logs the panic and returns the result of `fallback`: a panic must not unwind into the
+/// Runs `body`. If `body` panics, logs the panic and returns the result of `fallback`. A panic must not unwind into the
 /// server.
 pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
@@ -53,7 +53,7 @@ pub fn log_anywhere(level: &CStr, message: &str) {
 pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: &CStr, message: &str) {
     let message = c_text(message);
     // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. If the server lacks
-    // this function, nothing can be logged, not even this.
+    // this function, nothing can be logged, not even this fact.
     unsafe {
         if let Some(log) = raw::RedisModule_Log {
             log(ctx, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
@@ -75,8 +75,8 @@ fn c_text(text: &str) -> CString {
     CString::new(clean).unwrap_or_default()
 }
 
-/// The context of a running command, or of loading the module. It is live for `'a`, until the call from the server
-/// returns. Only the context of a command has a client, so the context of loading can neither reply nor open keys.
+/// The context of a running command, or of loading the module. It is live for `'a`, until the module returns to the
+/// server. Only the context of a command has a client. So during loading, the module can neither reply nor open keys.
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     ptr: *mut RedisModuleCtx,
@@ -94,7 +94,7 @@ impl Ctx<'_> {
         unsafe { log_to(self.ptr, level, message) };
     }
 
-    /// Whether the command is replicated (from a primary or the AOF). The first call asks `ask` and caches the result,
+    /// Whether the command is replicated (from a primary or the AOF). The first call calls `ask` and caches its result,
     /// which does not change while the command runs.
     pub(super) fn is_obeyed(self, ask: impl FnOnce() -> bool) -> bool {
         *self.obeyed.get_or_init(ask)
@@ -110,7 +110,7 @@ impl Ctx<'_> {
         self.flags() & raw::REDISMODULE_CTX_FLAGS_RESP3 != 0
     }
 
-    /// Opens a key as `mode` says.
+    /// Opens a key for reading or writing, as `mode` says.
     ///
     /// # Errors
     /// [`InUse`], only for [`Mode::Write`].
@@ -120,23 +120,24 @@ impl Ctx<'_> {
             Mode::Inspect => raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH,
             Mode::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
         };
-        // SAFETY: context and name are live; the mode is one the server knows.
+        // SAFETY: the context and the name are live; the server knows the mode.
         let key = NonNull::new(unsafe { api!(RedisModule_OpenKey(self.ptr, name.ptr, flags as c_int)) });
         if key.is_none() && mode == Mode::Write { Err(InUse) } else { Ok(Key { key, name }) }
     }
 
     /// Announces that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
     ///
-    /// No key may be open during this call. A module that subscribes to events may delete any key, and the server still
-    /// reads the value of an open key when it closes the key. The server's own events, such as `new`, are sent while a
-    /// key is open and cannot be deferred.
+    /// No key may be open during this call. A module that subscribes to events may delete any key. But the server still
+    /// reads the value of an open key when it closes the key. The server itself sends some events, such as `new`, while
+    /// a key is open.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr)) };
         self.notify(NOTIFY_MODULE, key, event);
     }
 
-    /// Sends a keyspace event of this class, without announcing that the key has changed.
+    /// Sends a keyspace event of this class. It does not announce to WATCH and client-side caches that the key has
+    /// changed.
     pub fn notify(self, class: c_int, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr)) };
@@ -153,14 +154,14 @@ impl Ctx<'_> {
         u64::try_from(self.now_ms()).unwrap_or(0) / 1000
     }
 
-    /// Propagates the running command under the name `name`. `args` are all arguments of the command; those after its
+    /// Replicates the running command under the name `name`. `args` has all arguments of the command; all except the
     /// name stay unchanged.
     ///
-    /// The function swaps the name in the array of arguments that the server passed, because the server propagates that
-    /// array. The server copies the array only if it has a replica or an AOF. Otherwise this call costs two stores,
-    /// while `RM_Replicate` looks up the command and copies all arguments first. A server that propagated another array
-    /// would send the command under the client's name, and a new filter would get another layout on its replica. The
-    /// tests compare replicas on every supported server.
+    /// The function replaces the name in the array of arguments that the server passed, because the server replicates
+    /// that array. The server copies the array only if it has a replica or an AOF. Otherwise this call costs only two
+    /// stores. `RM_Replicate` would look up the command and copy all arguments first. If a server replicated another
+    /// array, it would send the command under the client's name. A new filter would then get another layout on the
+    /// replica. The tests compare replicas on every supported server.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         raw::replicate_verbatim(self.ptr);
@@ -169,7 +170,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Propagates `command` with `arguments`, instead of the running command. The arguments are passed as one list,
+    /// Replicates `command` with `arguments`, instead of the running command. The arguments are passed as one list,
     /// because the server would copy a list in two parts twice.
     pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>]) {
         let strings: *const *mut RedisModuleString = arguments.as_ptr().cast();
@@ -177,7 +178,7 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_Replicate(self.ptr, command.as_ptr(), c"v".as_ptr(), strings, arguments.len())) };
     }
 
-    // Replies. Each is one call that writes to the output buffer of the client that a command's context has.
+    // Each of these methods writes a reply to the output buffer of the client that sent the command.
 
     pub fn reply_integer(self, value: i64) {
         raw::reply_with_long_long(self.ptr, value);
@@ -221,8 +222,8 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.ptr)) != 0 }
     }
 
-    /// Reports to the server that the argument at `position` is a key that the command reads. Allowed only after the
-    /// server has asked for the keys, see [`Self::is_asked_for_keys`].
+    /// Reports to the server that the argument at `position` is a key that the command reads. This is allowed only if
+    /// [`Self::is_asked_for_keys`] is true.
     pub fn report_key(self, position: usize) {
         let flags = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
         // SAFETY: as above.
@@ -262,7 +263,7 @@ impl<'a> Arg<'a> {
     /// Wraps a string of the server, without copying it.
     ///
     /// # Safety
-    /// `ptr` is a string of the server that lives and stays unchanged for `'a`.
+    /// `ptr` is a string of the server that stays alive and unchanged for `'a`.
     pub unsafe fn new(ptr: *mut RedisModuleString) -> Self {
         Arg { ptr, _args: PhantomData }
     }
@@ -271,7 +272,7 @@ impl<'a> Arg<'a> {
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         let mut len = 0;
-        // SAFETY: the string is live for 'a and the server does not move it meanwhile (see `new`).
+        // SAFETY: the string is live for 'a, and the server does not move it during this time (see `new`).
         unsafe {
             let start = api!(RedisModule_StringPtrLen(self.ptr, &mut len));
             std::slice::from_raw_parts(start.cast(), len)
@@ -279,8 +280,8 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The arguments of the running command; the first argument is the command's name. [`Ctx::replicate_under`] replaces
-/// the name temporarily, hence the cells.
+/// The arguments of the running command; the first argument is the command's name. The elements are cells, because
+/// [`Ctx::replicate_under`] replaces the name temporarily.
 #[derive(Clone, Copy)]
 pub struct Args<'a>(&'a [Cell<*mut RedisModuleString>]);
 
@@ -295,7 +296,7 @@ impl<'a> Args<'a> {
         Arg { ptr: self.0[index].get(), _args: PhantomData }
     }
 
-    /// Returns the arguments from `index` to the end; none if `index` is past the end.
+    /// Returns the arguments from `index` to the end. The result is empty if `index` is past the end.
     pub fn from(self, index: usize) -> Args<'a> {
         Args(&self.0[index.min(self.0.len())..])
     }
@@ -320,8 +321,8 @@ impl<'a> Args<'a> {
 /// A string of the server that this module created. Dropping it frees the string.
 pub struct OwnedString(*mut RedisModuleString);
 
-// SAFETY: the server counts references to a string without synchronisation, so every thread that uses a string holds
-// the server's lock. The threads that run commands of this module hold it too.
+// SAFETY: the server counts references to a string without synchronisation. So every thread that uses a string must
+// hold the server's lock, as the threads that run commands of this module do.
 unsafe impl Send for OwnedString {}
 
 // SAFETY: as above.
@@ -330,12 +331,12 @@ unsafe impl Sync for OwnedString {}
 impl OwnedString {
     /// Copies `text` to a string of the server.
     pub fn new(text: &str) -> Self {
-        // SAFETY: the server copies the text. Since no context is passed, the string is not freed with one: we have to
-        // free it.
+        // SAFETY: the server copies the text. No context is passed, so the server does not free the string; `Drop`
+        // frees it.
         OwnedString(unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) })
     }
 
-    /// Returns the server's string, which is freed with `self`.
+    /// Returns the server's string. It is freed when `self` is dropped.
     pub fn as_ptr(&self) -> *mut RedisModuleString {
         self.0
     }
@@ -347,7 +348,7 @@ impl OwnedString {
 
 impl Drop for OwnedString {
     fn drop(&mut self) {
-        // SAFETY: we created the string without a context, and it is freed once.
+        // SAFETY: the string was created without a context, and it is freed once.
         unsafe { api!(RedisModule_FreeString(null_mut(), self.0)) };
     }
 }
@@ -393,10 +394,10 @@ pub struct OtherType;
 #[derive(Debug)]
 pub struct InUse;
 
-/// An open key; dropping it closes the key. The server does not free the value while the key is open, because no events
-/// are sent meanwhile, see [`Ctx::changed`].
+/// An open key. Dropping it closes the key. The server does not free the value while the key is open, because no events
+/// are sent during this time (see [`Ctx::changed`]).
 pub struct Key<'a> {
-    /// The server's handle; `None` if the key was opened for reading and is missing.
+    /// The server's handle. It is `None` if the key was opened for reading and is missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
     name: Arg<'a>,
 }
@@ -413,7 +414,7 @@ impl<'a> Closed<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Closes the key and returns its name. Called after the last use of the value.
+    /// Closes the key and returns its name. The value must not be used afterwards.
     pub fn close(self) -> Closed<'a> {
         Closed(self.name)
     }
@@ -436,7 +437,7 @@ impl<'a> Key<'a> {
         is_ours: impl FnOnce(*mut raw::RedisModuleType) -> bool,
     ) -> Result<Option<NonNull<c_void>>, OtherType> {
         let Some(key) = self.key else { return Ok(None) };
-        // SAFETY: the key is open. ModuleTypeGetType answers null for anything but a module's value.
+        // SAFETY: the key is open. `ModuleTypeGetType` returns null for a value that does not belong to a module.
         unsafe {
             let module_type = api!(RedisModule_ModuleTypeGetType(key.as_ptr()));
             if !module_type.is_null() && is_ours(module_type) {
@@ -485,11 +486,11 @@ impl Drop for Key<'_> {
 static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
 
 /// Replies with an error to a command that has panicked. If a reply of several elements has begun, the client would
-/// take later replies for the missing elements, so the connection is closed after the error.
+/// take later replies for the missing elements. So the connection is closed after the error.
 fn reply_panicked(ctx: Ctx) {
     ctx.reply_error("ERR internal error, see the server's log");
     if OWES_ELEMENTS.load(Ordering::Relaxed) && ctx.flags() & raw::REDISMODULE_CTX_FLAGS_REPLICATED == 0 {
-        // SAFETY: the context is live. In a script there is no connection, so nothing is closed.
+        // SAFETY: the context is live. A script has no connection, so nothing is closed.
         unsafe {
             let client = api!(RedisModule_GetClientId(ctx.ptr));
             api!(RedisModule_DeauthenticateAndCloseClient(ctx.ptr, client));

@@ -6,11 +6,11 @@ use super::threads::{ROLES, Role, role};
 
 /// A counter of events, or a gauge, for `INFO`. Several threads may change it.
 ///
-/// The server's main thread and its thread that frees in the background each have a number of their own, which no other
-/// thread writes. So they need no atomic additions, which take twenty times as long as plain ones. Each number may wrap
-/// around, but the sum of all is right.
+/// The server's main thread has its own number, which no other thread writes. The thread that frees in the background
+/// has one too. So both need no atomic additions, which take twenty times as long as plain additions. Each number may
+/// wrap around, but the sum of all numbers is right.
 pub struct Metric {
-    /// A number for each [`Role`].
+    /// One number for each [`Role`] of a thread.
     numbers: [AtomicU64; ROLES],
 }
 
@@ -30,8 +30,8 @@ impl Metric {
         self.add_as(role(), more);
     }
 
-    /// Adds `more` to the number. `role` is the role of this thread. A caller that changes several metrics asks for the
-    /// role only once.
+    /// Adds `more` to the number. `role` is the role of this thread. A caller that changes several metrics determines
+    /// the role only once.
     #[inline]
     pub fn add_as(&self, role: Role, more: u64) {
         let number = &self.numbers[role as usize];
@@ -55,7 +55,7 @@ impl Metric {
 
 /// The number of stored values (RDB, RESTORE) and dump chunks that were rejected as corrupt.
 pub static CORRUPT_REJECTED: Metric = Metric::new();
-/// The number of commands that were rejected because a filter that may not grow was full.
+/// The number of commands that were rejected because a filter that does not scale was full.
 pub static FULL_REJECTED: Metric = Metric::new();
 /// The number of times that the option `max-key-bytes` rejected a value or the growth of a value.
 pub static LIMIT_REJECTED: Metric = Metric::new();
@@ -81,7 +81,7 @@ mod tests {
     use super::super::threads;
     use super::*;
 
-    /// Other threads subtract what the main thread has added, and the main thread subtracts what they have added.
+    /// A thread may subtract what another thread has added.
     #[test]
     fn the_numbers_of_all_threads_are_summed() {
         static METRIC: Metric = Metric::new();

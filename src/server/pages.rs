@@ -1,16 +1,17 @@
-//! Memory pages of large blocks. Before a first use, the kernel is asked to make them resident, to avoid page faults.
-//! Background threads return them to the operating system in small steps.
+//! Memory pages of large blocks. Before their first use, the kernel is asked to provide all pages at once, to avoid
+//! page faults. Background threads return pages to the operating system in small steps.
 //!
-//! Steps are needed because the kernel holds locks while it unmaps memory. When a windowed filter drops its oldest
-//! slice, the server's thread maps memory for the next slice at the same time. If the kernel freed a gigabyte at once,
-//! the server's thread would wait for a fifth of a second.
+//! Steps are needed because the kernel holds locks while it unmaps memory. When a windowed filter frees its oldest
+//! slice, the server's thread maps memory for the next slice at the same time. If the kernel freed a gigabyte in one
+//! step, the server's thread would wait for a fifth of a second.
 
 pub mod huge;
 
 use super::threads;
 
-/// Makes all pages of `memory` resident with one system call, without changing a byte. Called before a large value is
-/// loaded: one page fault per page would take a third of the loading time. Has an effect on Linux 5.14 and newer only.
+/// Asks the kernel to provide all pages of `memory` with one system call, without changing a byte. The module calls
+/// this before it loads a large value: a page fault for each page would take a third of the loading time. It has an
+/// effect only on Linux 5.14 and later.
 pub fn make_resident(memory: &[u8]) {
     #[cfg(target_os = "linux")]
     if memory.len() >= linux::RESIDENT_BYTES {
@@ -20,15 +21,15 @@ pub fn make_resident(memory: &[u8]) {
     let _ = memory;
 }
 
-/// Returns the pages of a large block that is about to be freed, unless this is the main thread. Other blocks are left
-/// to the allocator.
+/// Returns the pages of a large block that is about to be freed to the operating system, unless this is the main
+/// thread. Smaller blocks are left to the allocator.
 ///
 /// # Safety
 /// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.
 pub unsafe fn give_back(block: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= 2 * linux::STEP_BYTES && !threads::is_main() {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { linux::give_back(block, bytes) }
     }
     #[cfg(not(target_os = "linux"))]
@@ -40,32 +41,32 @@ mod linux {
     use super::huge;
     use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
-    /// The kernel is asked to make at least this many bytes resident. For fewer bytes, the call takes as much time as
-    /// it saves.
+    /// The kernel is asked to provide the pages of at least this number of bytes. For fewer bytes, the call takes as
+    /// much time as it saves.
     pub const RESIDENT_BYTES: usize = 64 * 1024;
 
-    /// The number of bytes that one step returns. A step takes some hundred microseconds.
+    /// The number of bytes that are returned in one step. A step takes a few hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
     /// The alignment in bytes of each step: a multiple of every page size up to 64 KiB. On a system with larger pages,
     /// a step is whole pages too, because Linux rejects an address inside a page.
     const LARGE_PAGE_BYTES: usize = 64 << 10;
 
-    /// The alignment in bytes of the range that is made resident: a divisor of every page size. On a system with larger
-    /// pages, the kernel rejects a range that is not aligned to them.
+    /// The alignment in bytes of the range that [`populate`] passes to the kernel: a divisor of every page size. On a
+    /// system with larger pages, the kernel rejects a range that is not aligned to them.
     const SMALL_PAGE_BYTES: usize = 4096;
 
-    /// Makes the pages of `memory` resident.
+    /// Asks Linux to provide the pages of `memory`.
     pub fn populate(memory: &[u8]) {
         let before = memory.as_ptr() as usize % SMALL_PAGE_BYTES;
         let start = memory.as_ptr().wrapping_sub(before).cast_mut();
         // SAFETY: the kernel checks the range and changes no byte of it, even if the memory is not this module's. If
-        // the call fails, each page becomes resident when it is first written.
+        // the call fails, each page is provided when it is first written.
         unsafe { madvise(start.cast(), memory.len() + before, MADV_POPULATE_WRITE) };
     }
 
-    /// Returns the pages of a block to Linux, [`STEP_BYTES`] or one huge page at a time: a part of a huge page would
-    /// not be returned alone.
+    /// Returns the pages of a block to Linux. A step is [`STEP_BYTES`] or one huge page, because Linux does not free a
+    /// part of a huge page.
     ///
     /// # Safety
     /// The same as for [`super::give_back`].
@@ -75,7 +76,7 @@ mod linux {
         let mut start = block.align_offset(align);
         while start.saturating_add(step) <= bytes {
             // SAFETY: the range is whole pages within the block, and the contents of the block are no longer needed. If
-            // the call fails, the pages stay resident.
+            // the call fails, the pages stay in memory.
             unsafe { madvise(block.add(start).cast(), step, MADV_DONTNEED) };
             start += step;
         }
@@ -87,7 +88,7 @@ mod linux {
 mod tests {
     use super::*;
 
-    /// Returns for each page of `memory` whether it is resident, according to Linux.
+    /// Returns for each page of `memory` whether it is in physical memory, according to Linux.
     fn resident(memory: &[u8]) -> Vec<bool> {
         use std::os::unix::fs::FileExt;
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
@@ -104,14 +105,14 @@ mod tests {
     #[test]
     fn memory_becomes_resident_and_stays_what_it_is() {
         // The block is so large that malloc maps new memory for it. Its middle is far from pages that a huge page may
-        // have made resident.
+        // have brought into memory.
         let memory = vec![0u8; 64 << 20];
         let part = &memory[(32 << 20) + 5000..][..1_000_000];
         make_resident(&part[..1000]);
         make_resident(&[]);
         assert!(!resident(part).contains(&true));
         make_resident(part);
-        // From Linux 5.14 on, with pages of 4 KiB, all pages are resident now. Elsewhere nothing makes them so.
+        // From Linux 5.14 on, with pages of 4 KiB, all pages are in memory now. On other systems none of them is.
         let now = resident(part);
         assert!(!now.contains(&false) || !now.contains(&true));
         assert!(!resident(&memory[48 << 20..]).contains(&true));

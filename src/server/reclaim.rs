@@ -1,14 +1,14 @@
 //! Frees large values on a background thread, not on the server's thread.
 //!
 //! Unmapping a gigabyte takes a fifth of a second. The server itself frees in the background after UNLINK and FLUSHALL
-//! ASYNC (see `free_effort`), but on its own thread after DEL, an overwriting SET, expiry and a plain FLUSHALL. In
-//! those cases this file moves the work to the background.
+//! ASYNC (see `free_effort`). After DEL, an overwriting SET, expiry and a plain FLUSHALL, it frees on its own thread,
+//! and this file moves the work to the background.
 //!
 //! While the server's memory has reached `maxmemory`, values are freed on the server's thread. Eviction measures how
 //! much memory each evicted key gives back. If the memory were freed later, the server would evict more keys than
 //! necessary.
 //!
-//! Between two values, the thread makes pages of large bitmaps [huge], one at a time.
+//! When it has no value to free, the thread makes pages of large bitmaps [huge], one at a time.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ use super::threads;
 /// to another thread.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
-/// A value to be freed, and its size in bytes. The metrics count it as waiting until it is dropped.
+/// A value to be freed, and its size in bytes. Until it is dropped, the metrics count it as waiting.
 struct Garbage {
     value: Option<Box<dyn Send>>,
     bytes: usize,
@@ -54,22 +54,22 @@ pub static WAITING_BYTES: Metric = Metric::new();
 
 static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();
 
-/// Returns the channel to the background thread, and starts the thread at the first call. `None` in a forked child
-/// process, and if the thread could not be started.
+/// Returns the channel to the background thread, and starts the thread at the first call. Returns `None` in a forked
+/// child process, and if the thread could not be started.
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
         let (ready, is_ready) = channel();
         let free = move || {
             // The first allocation of a thread sets up jemalloc's data for the thread. It is made here, because it
-            // would crash later if memory is lacking.
+            // would crash later if memory were lacking.
             drop(black_box(Box::new(0u64)));
             drop(ready);
             work(&receiver);
         };
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
         thread.spawn(free).ok().map(|_| {
-            // `recv` returns, with an error, when the thread drops `ready`.
+            // When the thread drops `ready`, `recv` returns an error, which is expected.
             let _: Result<(), _> = is_ready.recv();
             (std::process::id(), sender)
         })
@@ -77,11 +77,11 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// How long the background thread rests after it made a page huge. Page faults of the main thread may wait for each
-/// page, which takes about a millisecond: a command should not have to wait for several.
+/// After the background thread has made a page huge, it rests for this time. Page faults of the main thread may have to
+/// wait for each page, which takes about a millisecond. A command should not have to wait for several pages.
 const REST: Duration = Duration::from_millis(5);
 
-/// What the background thread does, until the channel is closed.
+/// Runs on the background thread, until the channel is closed.
 fn work(receiver: &Receiver<Garbage>) {
     loop {
         let garbage = match huge::next_page() {
@@ -94,9 +94,9 @@ fn work(receiver: &Receiver<Garbage>) {
     }
 }
 
-/// Starts the background thread once a value of `bytes` bytes exists that will be freed there. Starting it only when
-/// the first value is freed may be too late: if the process gets no more memory, jemalloc crashes in a new thread.
-/// Wakes the thread if pages of the value become huge.
+/// Starts the background thread if a value of `bytes` bytes will be freed there. When the first value is freed, it may
+/// be too late to start the thread: jemalloc crashes in a new thread if the process gets no more memory. This function
+/// also wakes the thread if pages of the value have to become huge.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64
         && let Some(sender) = reclaimer()
@@ -106,7 +106,7 @@ pub fn prepare(bytes: u64) {
     }
 }
 
-/// Passes a value to the background thread. Returns false if the thread has ended; the value is then freed in this
+/// Passes a value to the background thread. If the thread has ended, returns false, and the value is freed in this
 /// call.
 fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bool {
     sender.send(Garbage::new(value, bytes)).is_ok()
@@ -117,8 +117,8 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value that the server frees, in the background if it is large and this is the server's main thread. Other
-/// threads free values themselves, because no client waits for them. They do not call `bytes`, which computes the size.
+/// Drops a value that the server frees. On the server's main thread, a large value is dropped in the background. Other
+/// threads drop it themselves, because no client waits for them. They do not call `bytes`, which computes the size.
 pub fn dispose<V: Send + 'static>(value: V, bytes: impl FnOnce(&V) -> usize) {
     threads::become_freeing();
     if threads::is_main()
@@ -138,7 +138,8 @@ pub fn wait() {
         && *process == std::process::id()
         && hand_over(sender, Box::new(freed), 0)
     {
-        // The thread drops `freed` after it has dropped all values before it. `recv` then returns an error.
+        // The thread drops `freed` after it has dropped all earlier values. `recv` then returns an error, which is
+        // expected.
         let _ = is_freed.recv();
     }
 }

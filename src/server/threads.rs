@@ -1,15 +1,16 @@
-//! The roles of the process' threads in this module.
+//! The roles that the threads of the process have for this module.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The role of a thread. At most one thread of the process has each role other than [`Role::Other`]:
-/// [`Metric`](super::metrics::Metric) relies on that.
+/// The role of a thread. Except for [`Role::Other`], at most one thread of the process has each role.
+/// [`Metric`](super::metrics::Metric) relies on this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The server's main thread, on which clients wait.
+    /// The server's main thread, which runs the commands of clients.
     Main,
-    /// The first other thread on which the server freed a value: the one that frees in the background.
+    /// The thread that frees in the background: the first thread besides the main thread on which the server freed a
+    /// value.
     Freeing,
     /// Any other thread.
     Other,
@@ -37,13 +38,14 @@ pub fn is_main() -> bool {
     role() == Role::Main
 }
 
-/// Makes this thread the main one. Called when the module is loaded, which the server does on its main thread.
+/// Makes this thread the main thread. The module calls this while it is loaded, which the server does on its main
+/// thread.
 pub fn become_main() {
     ROLE.set(Role::Main);
 }
 
-/// Gives this thread the role [`Role::Freeing`] if it has none and no other thread has that one. Called when the server
-/// frees a value. The server's threads never end, so the role is never free again.
+/// Gives this thread the role [`Role::Freeing`], if it has no role and no other thread has this role. The module calls
+/// this when the server frees a value. The server's threads never end, so the role never becomes free again.
 #[inline]
 pub fn become_freeing() {
     if role() == Role::Other && !IS_FREEING.load(Ordering::Relaxed) && !IS_FREEING.swap(true, Ordering::Relaxed) {

@@ -15,7 +15,7 @@ const fn number(major: &str, minor: &str, patch: &str) -> c_int {
     part(major) * 10_000 + part(minor) * 100 + part(patch)
 }
 
-/// Parses one part of a version. The part must be below 100: a larger one would carry into the part before it.
+/// Parses one part of a version. The part must be below 100, since a larger number would change the previous part.
 const fn part(digits: &str) -> c_int {
     match c_int::from_str_radix(digits, 10) {
         Ok(part) if part < 100 => part,

@@ -1,6 +1,6 @@
 //! The callbacks by which the server saves, loads, rewrites, frees, measures, copies, digests and defragments a value.
-//! They are generic over the family (filters or counters), so that all data types behave alike. Each callback catches
-//! panics, and requires a value that is not null.
+//! They are generic over [`Family`], so the code is the same for filters and counters. Each callback catches panics,
+//! and requires a value that is not null.
 
 use std::alloc::Layout;
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
@@ -22,8 +22,8 @@ use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
-/// Registers a data type with the server, whose values `rdb_load` loads. The server rejects it if another module has
-/// registered the same name. The error says which.
+/// Registers a data type with the server. `rdb_load` loads its values. The server rejects a data type if another module
+/// has registered the same name. The error has this name.
 pub fn register<T: Family>(
     ctx: Ctx,
     data_type: &'static DataType,
@@ -45,8 +45,8 @@ pub fn register<T: Family>(
         ..none
     };
     let name = CString::new(data_type.name).unwrap_or_default();
-    // SAFETY: the server copies the name and the methods. Each method expects a pointer to an entry of this family, and
-    // gets one.
+    // SAFETY: the server copies the name and the methods. The server passes to each method a pointer to a
+    // `KeyEntry<T>`, as the method expects.
     let handle = unsafe {
         let encoding = data_type.encoding as c_int;
         api!(RedisModule_CreateDataType(ctx.as_ptr(), name.as_ptr(), encoding, &mut methods))
@@ -55,8 +55,8 @@ pub fn register<T: Family>(
     if handle.is_null() { Err(format!("the data type {}", data_type.name)) } else { Ok(()) }
 }
 
-/// Makes the server's running save or AOF rewrite fail. Called after a panic: the written value is incomplete, and no
-/// file may contain it.
+/// Makes the server's running save or AOF rewrite fail. It is called after a panic, because the written value is
+/// incomplete, and no file may contain it.
 ///
 /// The server's API has no function to make a save fail. So this function emits a command that the server does not
 /// know. The server records a write error, and checks for it after the callback. The save then fails, and the previous
@@ -66,7 +66,7 @@ pub fn register<T: Family>(
 /// # Safety
 /// `io` is the parameter of the running callback.
 unsafe fn fail(io: *mut raw::RedisModuleIO) {
-    // SAFETY: as promised; the format takes no arguments. If this panics too, the process ends.
+    // SAFETY: as the caller promises; the format takes no arguments. If this panics too, the process ends.
     unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
 }
 
@@ -79,7 +79,7 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
     guard("rdb_save", || T::save(&entry.state, &mut rdb), || unsafe { fail(io) });
 }
 
-/// Loads a value of [`Family::OWN_TYPE`].
+/// Loads a value of the data type [`Family::OWN_TYPE`].
 ///
 /// # Safety
 /// Must be called by the server.
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encodi
     load(unsafe { Rdb::new(io) }, encoding, family::load::<T>)
 }
 
-/// Loads a complete classic filter.
+/// Loads a complete classic (RedisBloom-compatible) filter.
 ///
 /// # Safety
 /// Must be called by the server.
@@ -112,7 +112,7 @@ fn load<T: Family>(
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
                     Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // Rejections by limits are not counted here, because `ServerLimit` counts them itself.
+                    // Rejections because of limits are not counted here, because `ServerLimit` counts them itself.
                     _ => {}
                 }
                 rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));
@@ -191,8 +191,8 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
 }
 
 /// Returns the effort of freeing a value: one point for each page of 4 KiB, because the time to unmap memory grows with
-/// the number of pages. The server frees values of more than 64 points in the background after UNLINK, FLUSHALL ASYNC
-/// and lazy expiry.
+/// the number of pages. If a value has more than 64 points, the server frees it in the background after UNLINK,
+/// FLUSHALL ASYNC and lazy expiry.
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
@@ -219,9 +219,9 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Defragments a value: moves its entry, then its large buffers one by one. Returns 0 when all buffers are done. If
-/// the server asks to stop earlier, the function stores the number of the next buffer and returns 1, and a later call
-/// continues there.
+/// Defragments a value: moves its entry, then its large buffers one by one. Returns 0 when all buffers are done. If the
+/// server asks to stop earlier, the function stores the number of the next buffer and returns 1. A later call continues
+/// with this buffer.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,
@@ -230,7 +230,8 @@ unsafe extern "C" fn defrag<T: Family>(
     guard(
         "defrag",
         || {
-            // SAFETY: the server passes the place where it keeps a value of T; nobody else uses it meanwhile.
+            // SAFETY: the server passes the place where it keeps a value of T, and nobody else uses the value during
+            // this call.
             unsafe {
                 let mut cursor: c_ulong = 0;
                 if api!(RedisModule_DefragCursorGet(ctx, &mut cursor)) != OK || cursor == 0 {

@@ -1,5 +1,5 @@
-//! A value in the server's keyspace: a [`KeyEntry`] that the server holds as a raw pointer, and that the module takes
-//! back to free it.
+//! A filter or counter as the server holds it: a raw pointer to a [`KeyEntry`]. The module takes the pointer back to
+//! free the value.
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -15,13 +15,13 @@ use crate::config;
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
-/// The bytes that the server allocates around a module's value, and that the module has to include in `MEMORY USAGE`:
-/// 16 bytes for the server's object, and 16 for the pair of type and pointer.
+/// The bytes that the server allocates in addition to a module's value, and that the module has to include in `MEMORY
+/// USAGE`: 16 bytes for the server's object, and 16 for the pair of type and pointer.
 const SERVER_OBJECT_BYTES: usize = 32;
 
-/// A value as the server's keyspace holds it. Its data type follows from its state, see [`Family::data_type`]. A change
-/// of the value in place must not change its data type. The [`totals`](super::totals) include the value until it is
-/// dropped.
+/// A filter or counter as the server holds it. Its data type depends on its state, see [`Family::data_type`]. A change
+/// of the value in place must not change its data type. Until the value is dropped, the [`totals`](super::totals)
+/// include it.
 pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
@@ -33,15 +33,15 @@ impl<T: Family> KeyEntry<T> {
         Box::new(KeyEntry { state })
     }
 
-    /// Gives up the value, and returns the pointer that the server keeps.
+    /// Passes the value to the server as a raw pointer. The server owns the value afterwards.
     pub fn into_raw(self: Box<Self>) -> *mut c_void {
         Box::into_raw(self).cast()
     }
 
-    /// Takes a value back from the server; `None` for a null pointer.
+    /// Takes a value back from the server. Returns `None` for a null pointer.
     ///
     /// # Safety
-    /// [`Self::into_raw`] returned `value`, which the server has given up or has not accepted.
+    /// [`Self::into_raw`] returned `value`, and the server has given it up or has not accepted it.
     pub unsafe fn from_raw(value: *mut c_void) -> Option<Box<Self>> {
         // SAFETY: as promised.
         (!value.is_null()).then(|| unsafe { Box::from_raw(value.cast()) })
@@ -62,8 +62,8 @@ impl<T: Family> KeyEntry<T> {
         bytes
     }
 
-    /// Returns an approximation of [`Self::memory_bytes`]. Does not visit each buffer of a complete value, so it is
-    /// fast.
+    /// Returns an approximation of [`Self::memory_bytes`]. It is fast, because it does not visit each buffer of a
+    /// complete value.
     pub fn num_bytes(&self) -> usize {
         match &self.state {
             State::Ready(value) => value.num_bytes() as usize,
@@ -74,7 +74,7 @@ impl<T: Family> KeyEntry<T> {
     /// Appends the next dump chunk to a partially loaded value. Does nothing to a complete value.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the chunk is damaged or out of order; the value is then unchanged.
+    /// [`Error::Corrupt`] if the chunk is damaged or out of order. On error the value is unchanged.
     pub fn push_chunk(&mut self, iterator: u64, data: &[u8]) -> Result<(), Error> {
         let before = self.state.share();
         let State::Partial(partial) = &mut self.state else { return Ok(()) };
@@ -115,30 +115,32 @@ pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a KeyEntry<T> {
 /// # Safety
 /// The same as for [`entry`]. In addition, no other code reads the value while the reference lives.
 pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T> {
-    // SAFETY: as in `entry`.
+    // SAFETY: every value of T's data types was made by `KeyEntry::into_raw`. The caller promises that no other code
+    // uses it.
     unsafe { &mut *value.cast::<KeyEntry<T>>() }
 }
 
 /// Returns the value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key
-/// holds another type.
+/// holds a value of another type.
 #[inline]
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
-    // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so `set_entry`
-    // cannot store another value in it. No command opens a key twice to change its value. The server frees a value only
-    // when a command deletes it, and runs no command while the reference lives.
+    // SAFETY: the value has T's type, which `value` has checked. The key is borrowed mutably while the reference lives,
+    // so `set_entry` cannot store another value in it. No command opens a key twice to change its value. The server
+    // frees a value only when a command deletes it, and runs no command while the reference lives.
     Ok(value.map(|value: NonNull<c_void>| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
-/// Returns the value of an open key for reading, otherwise like [`entry_of`].
+/// Does the same as [`entry_of`], but for reading.
 #[inline]
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
-    // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, so `set_entry` cannot be called.
+    // SAFETY: the value has T's type, which `value` has checked. The key is borrowed while the reference lives, so
+    // `set_entry` cannot be called.
     Ok(value.map(|value: NonNull<c_void>| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
-/// Stores a value in a key that is open for writing. The server frees the old value and drops the key's expiry. No
+/// Stores a value in a key that is open for writing. The server frees the old value and removes the key's expiry. No
 /// reference to the old value can exist, since the key is borrowed mutably.
 pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
     let handle = T::data_type(&entry.state).handle();
@@ -163,7 +165,7 @@ pub fn finalize<T: Family>(
     finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    // What `partial` contributes is computed first, because `finish` takes the contents out of it.
+    // The contribution of `partial` to the totals is computed first, because `finish` takes the contents out of it.
     let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
     let State::Partial(partial) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(partial)?;
@@ -181,11 +183,11 @@ pub fn finalize<T: Family>(
     Ok(finished?)
 }
 
-/// Checks that this server may complete the partially loaded value: for a classic filter, this module must have
-/// registered BF.*.
+/// Checks that this server may complete a partially loaded value. A classic (RedisBloom-compatible) filter is complete
+/// only if this module has registered BF.*.
 ///
 /// # Errors
-/// [`CommandError::NoClassic`] for a classic filter if this module has not registered BF.*.
+/// [`CommandError::NoClassic`] for a RedisBloom-compatible filter if this module has not registered BF.*.
 pub fn check_kind<T: Family>(partial: &T::Partial) -> Result<(), CommandError> {
     if T::becomes_classic(partial) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }

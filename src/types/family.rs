@@ -1,5 +1,6 @@
-//! The trait [`Family`]: what differs between filters and counters for the code that connects them to the server (names
-//! in errors, data types, command prefixes and totals). All other code of this kind is generic over the trait.
+//! The trait [`Family`]: the differences between filters and counters for the code that connects them to the server.
+//! These are names in errors, data types, command prefixes and totals. All other code of this kind is generic over the
+//! trait.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -22,7 +23,7 @@ use crate::server::pages::make_resident;
 /// A value in a key: complete, or partially loaded from dump chunks.
 pub enum State<T: Stored> {
     Ready(T),
-    /// A partially loaded value. It is boxed, so that the enum is no larger than a complete value needs.
+    /// A partially loaded value. It is boxed, so that the enum is no larger than a complete value.
     Partial(Box<T::Partial>),
 }
 
@@ -44,11 +45,12 @@ impl<T: Family> State<T> {
         }
     }
 
-    /// Returns the prefix (BF, RF or LC) of the commands by which this value is sent to replicas and the AOF.
+    /// Returns the prefix (BF, RF or LC) of the commands that replicate this value.
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
-            // If another module owns BF.*, a classic filter of this module must not be replicated under that prefix.
+            // If another module owns BF.*, a RedisBloom-compatible filter of this module must not be replicated under
+            // that prefix.
             State::Partial(partial) if T::becomes_classic(partial) => T::prefix_of_events(),
             State::Partial(_) => T::OWN_PREFIX,
         }
@@ -60,28 +62,29 @@ pub fn is_complete(partial: &impl Partial) -> bool {
     partial.received_bytes() == partial.total_bytes()
 }
 
-/// A family of values (Bloom filters or counters): what the module needs besides storing and loading them.
+/// Filters or counters: what the module needs to know about such values besides storing and loading them.
 pub trait Family: Stored + OnHeap {
-    /// The prefix of the commands for values in this module's own layouts, RF or LC. Only values in these layouts can
-    /// have windows.
+    /// The prefix of the commands for values in this module's own layouts, RF or LC. Only these values can have
+    /// windows.
     const OWN_PREFIX: Prefix;
 
-    /// The kind under which `INFO` counts a partially loaded value, unless the value will be a classic filter.
+    /// The kind under which `INFO` counts a partially loaded value, unless the value will be a RedisBloom-compatible
+    /// filter.
     const PARTIAL: ValueKind;
 
-    /// The metric that counts how often windows of this family advanced.
+    /// The metric that counts how often windows of these values advanced.
     const ADVANCES: &'static Metric;
 
-    /// The data type of values in this module's own format: of all values but complete classic filters.
+    /// The data type of all values except complete classic (RedisBloom-compatible) filters.
     const OWN_TYPE: &'static DataType;
 
-    /// Whether the data type with this handle is a data type of this family.
+    /// Whether the data type with this handle is one of these values' data types.
     #[inline]
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == Self::OWN_TYPE.handle()
     }
 
-    /// The data type in the server of a value in this state.
+    /// The server's data type of a value in this state.
     fn data_type(_state: &State<Self>) -> &'static DataType {
         Self::OWN_TYPE
     }
@@ -94,12 +97,12 @@ pub trait Family: Stored + OnHeap {
         }
     }
 
-    /// The prefix (BF, RF or LC) of the commands by which this value is sent to replicas and the AOF.
+    /// The prefix (BF, RF or LC) of the commands that replicate this value.
     fn prefix(&self) -> Prefix {
         Self::OWN_PREFIX
     }
 
-    /// The prefix of the names of keyspace events about values of this family.
+    /// The prefix of the names of keyspace events about these values.
     fn prefix_of_events() -> Prefix {
         Self::OWN_PREFIX
     }
@@ -108,7 +111,8 @@ pub trait Family: Stored + OnHeap {
     fn share(&self) -> ValueShare;
 
     /// Whether adding `additions` items can change only bits and the number of items, so that the value neither grows
-    /// nor changes its kind. Counters never say so: every new member may change the bytes that a counter takes.
+    /// nor changes its kind. For counters it is always false, because every new member may change the bytes that a
+    /// counter takes.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         false
@@ -119,11 +123,11 @@ pub trait Family: Stored + OnHeap {
         false
     }
 
-    /// Copies the value; an error if memory for the copy is lacking.
+    /// Copies the value. Returns an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
-/// Changes a value in place by `change`, and updates the totals for `INFO`.
+/// Changes a value in place by calling `change`, and updates the totals for `INFO`.
 pub fn change<T: Family, R>(value: &mut T, change: impl FnOnce(&mut T) -> R) -> R {
     let before = value.share();
     let result = change(value);
@@ -173,7 +177,7 @@ pub fn load<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Siz
     }
 }
 
-/// Reads a complete classic filter, which is stored as RedisBloom stores it, like [`load`].
+/// Does the same as [`load`] for a complete RedisBloom-compatible filter, which is stored as RedisBloom stores it.
 ///
 /// # Errors
 /// The same as for [`load`].
@@ -185,24 +189,24 @@ pub fn load_classic(
     redisbloom::load_rdb(source, encoding, limit, &mut make_resident).map(State::Ready)
 }
 
-/// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any
-/// layout has this type too.
+/// The data type of filters in Rollcall's own layout (`lines`) (cache-line blocked Bloom filters). A partially loaded
+/// filter of any layout has this type too.
 pub static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
 
-/// The data type of complete classic filters. It has RedisBloom's type name and encoding, so that this module can load
-/// RedisBloom's values, and RedisBloom can load these values.
+/// The data type of complete RedisBloom-compatible filters. It has RedisBloom's type name and encoding, so that this
+/// module can load RedisBloom's values, and RedisBloom can load this module's values.
 pub static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
 
 /// The data type of counters, complete or partially loaded.
 pub static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
-/// Whether this module has registered BF.* and the data type of classic filters, `MBbloom--`. If not, another module
-/// may have registered them.
+/// Whether this module has registered BF.* and the data type of RedisBloom-compatible filters, `MBbloom--`. If not,
+/// another module may have registered them.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
 
-/// Sets the handles of all data types to null. Called after the module failed to load.
+/// Sets the handles of all data types to null. The module calls this after a failed load.
 pub fn reset_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());

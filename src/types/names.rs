@@ -1,8 +1,8 @@
 //! Names of the commands that are sent to replicas and the AOF, and names of keyspace events.
 //!
-//! Changes of a filter in the layout `lines` are sent as RF.* commands, and changes of a classic filter as BF.*
-//! commands, no matter which of the two prefixes the client used. So the sent commands have the same effect on every
-//! server with this module, even if another module has registered BF.* there.
+//! Changes of a RedisBloom-compatible filter are sent as BF.* commands, and changes of other filters as RF.* commands.
+//! It does not matter which prefix the client used. So the commands have the same effect on every server with this
+//! module, even if another module has registered BF.* on that server.
 
 use std::ffi::CStr;
 
@@ -10,8 +10,8 @@ use rollcall_core::bloom::BitLayout;
 
 use crate::server::ffi::{Args, Name, c_str};
 
-/// The prefix of command names: BF.* for classic filters, RF.* for filters in the layout `lines`, and LC.* for
-/// counters.
+/// The prefix of command names: BF.* for RedisBloom-compatible filters, RF.* for filters in Rollcall's own layout
+/// (`lines`), and LC.* for counters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     Bf,
@@ -55,7 +55,8 @@ verbs! {
     Madd = "MADD", "add";
     /// `REM` of LC.*: removes members.
     Remove = "REM", "rem";
-    /// `ADMIT`. The items that it adds are sent as an addition. Its own event says that it rejected items.
+    /// `ADMIT`. The items that it adds are sent by another command that adds items. Its event says that it rejected
+    /// items.
     Admit = "ADMIT", "reject";
     Advance = "ADVANCE", "advance";
     Merge = "MERGE", "merge";
@@ -79,7 +80,7 @@ impl Prefix {
         args.get(0).bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&text[0]))
     }
 
-    /// Returns the verb of the command that adds several items.
+    /// Returns the verb of the command that adds several items without options.
     pub fn add_all(self) -> Verb {
         if self == Prefix::Lc { Verb::Add } else { Verb::Madd }
     }

@@ -21,7 +21,7 @@ impl Rdb {
         Rdb(io)
     }
 
-    /// Returns the context of the save or load, which has no client. The context is live as long as `io`.
+    /// Returns the context of the save or load, which has no client. The context lives as long as `io`.
     fn ctx(&self) -> *mut RedisModuleCtx {
         // SAFETY: `io` is live, see `new`.
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
@@ -35,7 +35,7 @@ impl Rdb {
 }
 
 /// Returns the error for a stored value that is truncated or unreadable at `field`. The module sets the option
-/// `HANDLE_IO_ERRORS`, so the server reports a failed read; without the option it would exit.
+/// `HANDLE_IO_ERRORS`, so the server reports a failed read. Without the option the server would exit.
 fn unreadable(field: &'static str) -> Error {
     Error::corrupt(field, "more bytes", "the end or unreadable ones")
 }

@@ -2,22 +2,21 @@
 //! all values.
 //!
 //! A value is added to the sums when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when the entry
-//! is dropped. A command that changes a value in place updates the sums after the change, see
-//! [`change`](super::family::change).
+//! is dropped. A command that changes a value in place calls [`change`](super::family::change), which updates the sums.
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
 use crate::server::threads::role;
 
-/// The kind of a value for `INFO`. It depends on the value's family (filter or counter), its layout and whether it is
-/// completely loaded.
+/// The kind of a value for `INFO`. It depends on whether the value is a filter or a counter, on its layout, and on
+/// whether it is completely loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     Lines,
     Classic,
     /// A filter with a sliding window.
     WindowedFilter,
-    /// A partially loaded filter in the layout `lines`.
+    /// A partially loaded filter in Rollcall's own layout (`lines`).
     PartialFilter,
     /// A partially loaded filter that becomes a classic (RedisBloom-compatible) one.
     PartialClassic,
@@ -58,8 +57,8 @@ pub fn bytes(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// What one value contributes to the totals. Items, capacity and sub-filters are 0 for counters and for partially
-/// loaded filters.
+/// What one value contributes to the totals for `INFO`. Items, capacity and sub-filters are 0 for counters and for
+/// partially loaded filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,
@@ -70,7 +69,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// Returns a contribution whose items, capacity and sub-filters are 0.
+    /// Returns a contribution of this kind and size. Its items, capacity and sub-filters are 0.
     pub fn new(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
@@ -110,8 +109,8 @@ impl ValueShare {
         }
     }
 
-    /// Replaces this contribution by `after` in the totals. Counts the promotions and growths that led from this one to
-    /// `after`. Not inlined, to keep the code of frequent commands small.
+    /// Replaces this contribution by `after` in the totals. If the counter was promoted or the filter has grown, this
+    /// is counted. The function is not inlined, to keep the code of frequent commands small.
     #[inline(never)]
     pub fn becomes(&self, after: &ValueShare) {
         if self != after {
@@ -121,7 +120,7 @@ impl ValueShare {
         }
     }
 
-    /// Counts the promotion of a counter, or the growths of a filter, that led from this contribution to `after`.
+    /// Counts the promotion of a counter, or the growths of a filter, if `after` is the contribution after the change.
     pub fn count_events(&self, after: &ValueShare) {
         if (self.kind, after.kind) == (ValueKind::Exact, ValueKind::Estimate) {
             PROMOTIONS.count();

@@ -28,7 +28,7 @@ impl Creating<Counter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
-        // A replicated command gets the library's defaults, because a primary with other defaults sends all parameters.
+        // A replicated command gets the library's defaults: if the primary has other defaults, it sends all parameters.
         let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
         Creation { params, window: None }
     }

@@ -21,7 +21,7 @@ use crate::types::names::Prefix;
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY];
 const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
-/// The largest error rate of a filter on Redis 8. Redis 8 lowers any larger rate to this value.
+/// The largest error rate of a filter on Redis 8, which lowers any larger rate to this value.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
 /// The parameters with which a command creates a filter.
@@ -29,10 +29,10 @@ const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 pub(in crate::commands) struct Creation {
     params: Params,
     layout: BitLayout,
-    /// The expansion of a classic filter with `NONSCALING`. Such a filter never grows, but RedisBloom stores its
-    /// expansion nevertheless.
+    /// The expansion of a RedisBloom-compatible filter with `NONSCALING`. Such a filter never grows, but RedisBloom
+    /// stores its expansion nevertheless.
     noted_growth: Option<u32>,
-    /// Whether the command is replicated. Another server has then accepted the parameters, perhaps with wider ranges
+    /// Whether the command is replicated. If so, another server has accepted the parameters, perhaps with wider ranges
     /// than this module's.
     is_obeyed: bool,
     /// The sliding window of the filter, and the time slice in which the window begins.
@@ -40,7 +40,8 @@ pub(in crate::commands) struct Creation {
 }
 
 impl Creation {
-    /// Limits the error rate as Redis 8 does, if a client creates a classic filter on Redis 8.
+    /// Lowers the error rate to the largest rate of Redis 8, if a client creates a RedisBloom-compatible filter on
+    /// Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
@@ -48,9 +49,9 @@ impl Creation {
         self
     }
 
-    /// Returns the parameters like [`Self::from_options`], for a replicated command. If a parameter is outside this
-    /// module's ranges, the filter becomes a classic one, whose ranges are wider. If no filter can have the parameters,
-    /// building the filter fails later.
+    /// Does the same as [`Self::from_options`] for a replicated command. If a parameter is outside this module's
+    /// ranges, the filter becomes a RedisBloom-compatible filter, whose ranges are wider. If no filter can have the
+    /// parameters, building the filter fails later.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         Self::from_options(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
@@ -98,13 +99,13 @@ impl Creation {
     }
 
     /// Parses a `BF.RESERVE`, and returns the parameters of its filter and the expiry of its key. `creation` computes
-    /// the parameters from the options.
+    /// parameters from options.
     pub(in crate::commands) fn from_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
     ) -> Result<(Creation, Option<i64>), CommandError> {
-        // The checks are in RedisBloom's order, so that a command with several faults gets the same error as from
+        // The checks are in RedisBloom's order, so that a command with several errors gets the same reply as from
         // RedisBloom.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
@@ -112,7 +113,7 @@ impl Creation {
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
         windows::check_reservation(ctx, &options)?;
-        // `BF.INSERT` accepts both options, as in RedisBloom.
+        // `BF.RESERVE` rejects `NONSCALING` with `EXPANSION`. `BF.INSERT` accepts both, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
             return Err(CommandError::Argument(
                 "Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned(),
@@ -127,9 +128,10 @@ static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
 impl Creating<BloomFilter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
-    /// RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a classic filter
-    /// with the configured defaults, because RedisBloom sent it, or this module sent it for a classic filter. A
-    /// replicated RF.* command gets the library's defaults, because a primary with other defaults sends all parameters.
+    /// A replicated BF.* command without a layout creates a RedisBloom-compatible filter with the configured defaults:
+    /// RedisBloom sent it, or this module sent it for a RedisBloom-compatible filter. RF.* commands create filters in
+    /// Rollcall's own layout (`lines`). A replicated RF.* command gets the library's defaults: if the primary has other
+    /// defaults, it sends all parameters.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
         let (layout, params) = match (Prefix::Rf.is_of(command), is_obeyed) {
@@ -156,7 +158,8 @@ impl Creating<BloomFilter> for Creation {
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
         match (self.windowing, self.layout) {
             (Some((windowing, slice)), _) => BloomFilter::windowed(self.params, windowing, slice, limit),
-            // The parameters of a client were checked before. Those of another server may be in wider ranges.
+            // A client's parameters have been checked already. The parameters from another server may be in wider
+            // ranges.
             (None, BitLayout::Classic) => {
                 BloomFilter::classic(self.params, self.noted_growth.unwrap_or(DEFAULT_GROWTH), limit)
             }
@@ -168,8 +171,9 @@ impl Creating<BloomFilter> for Creation {
         Some((self.params.error_rate, self.params.capacity))
     }
 
-    /// Returns the remaining parameters as options. For a classic filter, these are only options of RedisBloom, so that
-    /// RedisBloom can replicate from this server and read its AOF. RedisBloom has no filters in the layout `lines`.
+    /// Returns the parameters other than error rate and capacity as options. For a RedisBloom-compatible filter, these
+    /// are only options that RedisBloom knows, so that RedisBloom can replicate from this server and read its AOF.
+    /// RedisBloom has no filters in Rollcall's own layout (`lines`).
     fn options(&self) -> String {
         let Params { expansion, seed, .. } = self.params;
         let mut words = String::new();

@@ -26,7 +26,7 @@ pub enum ArgumentKind {
     UnixTime = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
     Token = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
     OneOf = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-    /// A group: all arguments in `choices`, in this order.
+    /// A group of arguments: all of `choices`, in this order.
     Block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
 }
 
@@ -106,14 +106,14 @@ pub(super) const FILTER_WINDOW: Argument = Argument {
     choices: &[SECONDS, MANUAL, SLICES, REFRESH],
     ..argument(c"window", ArgumentKind::Block)
 };
-/// The window options of a filter in `INSERT` and `ADMIT`. Here `VOLATILE` is allowed too: an expired key can be
-/// created again, since each call repeats the options.
+/// The window options of a filter in `INSERT` and `ADMIT`. Only here is `VOLATILE` allowed: these commands repeat the
+/// options in each call, so they can create an expired key again.
 pub(super) const FILTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..FILTER_WINDOW };
 /// The options of a counter's sliding window.
 pub(super) const COUNTER_WINDOW: Argument =
     Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
-/// The window options of a counter in `INSERT` and `ADMIT`, which allow `VOLATILE` too.
+/// The window options of a counter in `INSERT` and `ADMIT`. Unlike `RESERVE`, they allow `VOLATILE`.
 pub(super) const COUNTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES], ..COUNTER_WINDOW };
 /// The target argument of `ADVANCE`. Its option `REBASE` is not documented, because only primaries send it.

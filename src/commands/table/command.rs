@@ -23,14 +23,14 @@ pub struct Command {
     /// server's and RedisBloom's commands.
     pub name: &'static CStr,
     pub entry: EntryPoint,
-    /// The number of arguments, the command's name included. A negative number -n means at least n.
+    /// The number of arguments, including the command's name. A negative number -n means at least n.
     pub arity: c_int,
     pub flags: &'static CStr,
     pub keys: Keys,
     pub summary: &'static CStr,
     pub complexity: &'static CStr,
     pub arguments: &'static [Argument],
-    /// The tip for clients and proxies about the reply; empty if there is none.
+    /// The hint for clients and proxies about the reply, which `COMMAND` shows; empty if there is none.
     pub tips: &'static CStr,
 }
 
@@ -67,9 +67,9 @@ impl Command {
     }
 }
 
-/// Runs `handler` with the server's context and arguments. Replies with an error if the number of arguments does not
-/// fit `arity`. `kind` is the kind of values that the command is for. With `commands lc`, commands for filters are
-/// accepted only from a primary or the AOF.
+/// Runs `handler` with the server's context and arguments. It replies with an error if the number of arguments
+/// contradicts `arity`. `kind` is the kind of values that the command is for. With the option `commands lc`, commands
+/// for filters are accepted only from a primary or the AOF.
 ///
 /// # Safety
 /// The same as for [`run_command`].
@@ -93,9 +93,9 @@ pub(super) unsafe fn call(
     unsafe { run_command(ctx, argv, argc, checked, |ctx, error| reject(ctx, kind, &error)) }
 }
 
-/// Reports to the server which arguments are keys, if the server calls a command of [`Keys::Numbered`] only to ask for
-/// that. Returns whether the server asked. Redis 7 routes commands in a cluster by this report, not by key
-/// specifications.
+/// Reports to the server which arguments are keys, if it calls the command only to ask for its keys. This is for
+/// commands of [`Keys::Numbered`]. Returns whether the server asked. In a cluster, Redis 7 finds the node for a command
+/// by this report, not by key specifications.
 ///
 /// # Safety
 /// The same as for [`run_command`].
@@ -113,7 +113,7 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_
 }
 
 /// Makes rows of the command table, for commands on values of one kind. A row has a name, handler, arity, flags and
-/// keys, perhaps a tip, then arguments, complexity and summary.
+/// keys, sometimes a hint for clients, then arguments, complexity and summary.
 macro_rules! rows {
     ($kind:ident: $(
         $name:literal $handler:path, $arity:literal $flags:ident $keys:ident $($tip:ident)? [$($argument:expr),*]
@@ -125,7 +125,7 @@ macro_rules! rows {
             use $crate::server::ffi::{self, RedisModuleCtx};
 
             unsafe extern "C" fn entry(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
-                // SAFETY: the server calls this with what it passes to a command.
+                // SAFETY: the server calls this with the context and the arguments of a command.
                 unsafe {
                     if let Keys::Numbered = Keys::$keys
                         && command::reports_keys(ctx, argv, argc)
@@ -152,16 +152,16 @@ macro_rules! rows {
 
 pub(super) use rows;
 
-/// Returns the first of `tips`, for [`rows!`].
+/// Returns the first element of `tips`. The macro [`rows!`] needs it.
 pub(super) const fn first(tips: &[&'static CStr]) -> &'static CStr {
     tips[0]
 }
 
-/// The tip of reads whose reply may change although nobody writes, because the members of a window expire.
+/// The hint for clients that a reply may change although nobody writes: the members of a window expire.
 pub(super) const CHANGES_WITH_TIME: &CStr = c"nondeterministic_output";
 
-/// The flags of write commands that need no memory. They lack `deny-oom`, so the server runs them even when `maxmemory`
-/// is reached.
+/// The flags of write commands that need no memory. They lack `deny-oom`, so the server runs these commands even when
+/// `maxmemory` is reached.
 pub(super) const CHANGE: &CStr = c"write";
 pub(super) const CHANGE_FAST: &CStr = c"write fast";
 pub(super) const WRITE: &CStr = c"write deny-oom";

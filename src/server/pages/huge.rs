@@ -1,8 +1,8 @@
 //! Huge pages inside large bitmaps, for the option `huge-pages`.
 //!
 //! A bitmap begins with small pages. The background thread that frees values makes the whole pages of 2 MiB inside the
-//! bitmap huge, one at a time. If the kernel made the whole bitmap huge at once, nearly every item of the first list
-//! would have to wait until a huge page was cleared: 30 ms in all for a filter of 184 MB.
+//! bitmap huge, one at a time. If the kernel made the whole bitmap huge at once, nearly every item that is added first
+//! would wait while a huge page is cleared. In a filter of 184 MB, that takes 30 ms.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,19 +14,19 @@ pub const PAGE_BYTES: usize = 2 << 20;
 /// Blocks of at least this many bytes get huge pages.
 pub const BLOCK_BYTES: usize = 8 << 20;
 
-/// Whether the option is `yes`.
+/// Whether the option `huge-pages` is `yes`.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// The process in which the option was `yes` first; 0 before. A forked child has a copy of the queue and of its lock,
-/// but no thread that would release the lock.
+/// The id of the process in which the option `huge-pages` was first `yes`; 0 before. A forked child has another id. It
+/// has a copy of the queue and of its lock, but no thread that would release the lock.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a block was queued since the last call of [`has_new`].
 static HAS_NEW: AtomicBool = AtomicBool::new(false);
 
-/// What the background thread has to do.
+/// The blocks whose pages the background thread has to make huge.
 struct Queue {
-    /// For each block the addresses of its pages that are not huge yet. No range is empty.
+    /// For each block, the addresses of its pages that are not huge yet. No range is empty.
     blocks: Vec<Range<usize>>,
     /// The address of the page that is becoming huge now; 0 if there is none.
     current: usize,
@@ -41,7 +41,7 @@ fn queue() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets the option, for blocks that are allocated from now on.
+/// Sets the option `huge-pages`, for blocks that are allocated from now on.
 pub fn set(is_wanted: bool) {
     IS_WANTED.store(is_wanted, Ordering::Relaxed);
     if is_wanted {
@@ -49,12 +49,12 @@ pub fn set(is_wanted: bool) {
     }
 }
 
-/// Returns the state of the option: `no`, `yes`, or what forbids huge pages although the option is `yes`.
+/// Returns the state of the option `huge-pages`: `no`, `yes`, or what forbids huge pages although the option is `yes`.
 pub fn state() -> &'static str {
     if IS_WANTED.load(Ordering::Relaxed) { kernel::forbidden_by().unwrap_or("yes") } else { "no" }
 }
 
-/// Whether blocks may have huge pages, and this is not a forked child.
+/// Whether blocks of this process may have huge pages. It is false in a forked child.
 pub fn is_used() -> bool {
     match PROCESS.load(Ordering::Relaxed) {
         0 => false,
@@ -77,13 +77,13 @@ pub fn queue_block(block: *mut u8, bytes: usize) {
     }
 }
 
-/// Whether a block was queued since the last call. The background thread must then call [`next_page`].
+/// Whether a block was queued since the last call. If so, the background thread must call [`next_page`].
 pub fn has_new() -> bool {
     HAS_NEW.load(Ordering::Relaxed) && HAS_NEW.swap(false, Ordering::Relaxed)
 }
 
-/// Makes one queued page resident and huge, without changing a byte. Pages of the newest block, which is being filled,
-/// come first. Returns false if no page is queued.
+/// Makes one queued page huge, without changing a byte. Pages of the newest block, which is being filled, come first.
+/// Returns false if no page is queued.
 pub fn next_page() -> bool {
     let mut guard = queue();
     let Some(pages) = guard.blocks.last_mut() else { return false };
@@ -102,8 +102,8 @@ pub fn next_page() -> bool {
     true
 }
 
-/// Withdraws a block that is about to be freed from the queue, waits while one of its pages is becoming huge, and tells
-/// the kernel that the memory needs no huge pages any more.
+/// Removes a block that is about to be freed from the queue. Waits while one of its pages is becoming huge. Tells the
+/// kernel that the memory needs no huge pages any more.
 pub fn withdraw(block: *mut u8, bytes: usize) {
     if bytes < BLOCK_BYTES || !is_used() {
         return;
@@ -125,8 +125,8 @@ mod kernel {
         MADV_COLLAPSE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, PR_GET_THP_DISABLE, c_int, c_ulong,
     };
 
-    /// The files with the system's setting: for pages of 2 MiB, and for pages of all sizes. Older kernels lack the
-    /// first.
+    /// The files with the system's setting: for pages of 2 MiB, and for pages of all sizes. Older kernels do not have
+    /// the first file.
     const SETTINGS: [&str; 2] =
         ["/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", "/sys/kernel/mm/transparent_hugepage/enabled"];
 
@@ -135,7 +135,8 @@ mod kernel {
         let none: c_ulong = 0;
         // SAFETY: the call passes and changes no memory.
         let disabled = unsafe { libc::prctl(PR_GET_THP_DISABLE, none, none, none, none) };
-        // A larger number means that huge pages are only forbidden for memory without advice from the process.
+        // A larger number means that huge pages are forbidden only for memory for which the process has not requested
+        // them.
         if disabled == 1 {
             return Some("forbidden-by-disable-thp");
         }
@@ -145,15 +146,16 @@ mod kernel {
     }
 
     fn advise(pages: Range<usize>, advice: c_int) {
-        // SAFETY: none of these advices changes a byte. The kernel checks the range, and an error leaves it as it is.
+        // SAFETY: none of these calls changes a byte. The kernel checks the range. If a call fails, the memory is
+        // unchanged.
         unsafe { libc::madvise(std::ptr::without_provenance_mut(pages.start), pages.len(), advice) };
     }
 
-    /// Makes the page at this address resident and huge.
+    /// Makes the page at this address huge.
     ///
-    /// An untouched page becomes huge when it becomes resident. The parts of a page that was touched before are copied
-    /// into a huge page (since Linux 6.1). Parts that became resident in between would prevent that, so the copy is
-    /// last.
+    /// A page that was never written becomes huge when Linux first provides it. The parts of a page that was written
+    /// before are copied into a huge page (since Linux 6.1). Parts that were provided in between would prevent the
+    /// first way, so the copy comes last.
     pub fn join(page: usize) {
         for advice in [MADV_HUGEPAGE, MADV_POPULATE_WRITE, MADV_COLLAPSE] {
             advise(page..page + PAGE_BYTES, advice);
