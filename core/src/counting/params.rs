@@ -21,8 +21,9 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The largest number of bytes that encoded members take within these limits, without slice tags. A member has a
-    /// header of one byte, or of three if its text has 128 bytes or more.
+    /// The largest number of bytes that encoded members take within these limits. The tags by which windowed counters
+    /// record slices are not included. A member has a header of one byte, or of three if its text has 128 bytes or
+    /// more.
     pub(super) fn arena_bytes(self) -> u64 {
         let (bytes, members) = (u64::from(self.bytes), u64::from(self.members));
         2 + MOST_PREFIX as u64 + bytes + members + 2 * (bytes / 128).min(members)

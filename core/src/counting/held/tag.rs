@@ -22,7 +22,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Splits the bytes of a member into the slice tag and the rest; `None` if there are too few bytes.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// The slice tag for the bitmap if the counter estimates; 1 without a window.
+    /// The number that stands for the slice of the tag in the bitmap of an estimating counter; 1 without a window.
     #[inline(always)]
     fn of_slot(self) -> u8 {
         self.as_bytes().first().copied().unwrap_or(Ages::PLAIN.newest)

@@ -92,8 +92,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // For each index, this computes the number of members that are in no other set than those of the index. It is the
-    // number of all members minus the size of the union of the other sets.
+    // Bit `i` of an index stands for set `i`. For each index, this computes how many members are only in sets of the
+    // index: all members minus the union of the other sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
