@@ -121,9 +121,10 @@ pub fn withdraw(block: *mut u8, bytes: usize) {
 #[cfg(target_os = "linux")]
 mod kernel {
     use super::{PAGE_BYTES, Range};
-    use libc::{
-        MADV_COLLAPSE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, PR_GET_THP_DISABLE, c_int, c_ulong,
-    };
+    use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, PR_GET_THP_DISABLE, c_int, c_ulong};
+
+    /// The advice to join small pages into a huge one, since Linux 6.1. The crate `libc` has its number for glibc only.
+    const MADV_COLLAPSE: c_int = 25;
 
     /// The files with the system's setting: for pages of 2 MiB, and for pages of all sizes. Older kernels do not have
     /// the first file.
