@@ -10,11 +10,11 @@
 //! ```
 //!
 //! `ones` is the number of leading 1 bits of a 64-bit hash. The hash falls in segment `s = min(ones, 34 - c)`. Its
-//! position in the segment is the number in the `c` bits after these ones and the next 0. In the last segment, `s = 34
-//! - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the fraction `2^-(s+1)` of
-//! the members, and each of its slots gets the fraction `2^-(s+1+c)` of all hashes. In the last two segments a slot
-//! gets `2^-34` of them. Each segment gets half as many members as the one before, so there is always a segment that is
-//! neither empty nor full.
+//! position in the segment is the number in the `c` bits after these ones and the next 0. In the last segment, number
+//! `34 - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the fraction
+//! `2^-(s+1)` of the members, and each of its slots gets the fraction `2^-(s+1+c)` of all hashes. In the last two
+//! segments a slot gets `2^-34` of them. Each segment gets half as many members as the one before, so there is always a
+//! segment that is neither empty nor full.
 //!
 //! This is the bitmap of P. Flajolet and G. N. Martin, "Probabilistic counting algorithms for data base applications",
 //! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. `estimate.rs` estimates the number

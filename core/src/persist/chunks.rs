@@ -1,8 +1,8 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
-//! Each chunk has an iterator: 1 + the position in the payload at the end of the chunk. The iterator of the header is
-//! 1. A chunk is a piece of payload followed by its checksum. In RedisBloom's format there is no checksum. A small
-//! value has only a header, which contains the payload.
+//! Each chunk has an iterator: 1 + the position in the payload at the end of the chunk. So the header's iterator is 1.
+//! A chunk is a piece of payload followed by its checksum. In RedisBloom's format there is no checksum. A small value
+//! has only a header, which contains the payload.
 //!
 //! When a new slice of a window begins, expired bytes are removed, and the rest of the payload moves to other
 //! positions. So an iterator that `SCANDUMP` returns for a windowed value also has a stamp, which stands for the newest
