@@ -279,7 +279,7 @@ impl Counter {
     }
 
     /// The most likely number of distinct members, not rounded. Without a window, an estimate is at least the lower
-    /// bound that [`Self::lower_bound`] returns.
+    /// bound that `Self::lower_bound` returns.
     pub fn estimate(&self) -> f64 {
         with_set!(self, (held, _) => held.estimate())
     }

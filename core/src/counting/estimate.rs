@@ -74,6 +74,13 @@ impl Estimated {
     }
 
     /// The standard error divided by [`Self::count`]; 0 for a count of 0.
+    ///
+    /// ```
+    /// use rollcall_core::counting::Estimated;
+    ///
+    /// assert_eq!(Estimated { estimate: 1000.4, standard_error: 5.0 }.relative_error(), 0.005);
+    /// assert_eq!(Estimated { estimate: 0.4, standard_error: 5.0 }.relative_error(), 0.0);
+    /// ```
     pub fn relative_error(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.standard_error / self.count() as f64 }
     }

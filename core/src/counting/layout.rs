@@ -65,7 +65,7 @@ impl Layout {
     /// The layout with segments of `2^segment_bits` slots.
     ///
     /// # Panics
-    /// If `segment_bits` is not in [`MIN_SEGMENT_BITS`]`..=`[`MAX_SEGMENT_BITS`].
+    /// If `segment_bits` is not in `MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS`.
     pub const fn new(segment_bits: u32) -> Self {
         assert!(segment_bits >= MIN_SEGMENT_BITS && segment_bits <= MAX_SEGMENT_BITS);
         Layout { segment_bits: segment_bits as u8 }

@@ -122,7 +122,7 @@ impl RatedShape {
 }
 
 /// The number of set bits at which a filter with this error rate is full. The result is `None` if the number of counted
-/// items alone decides ([`COUNT_SERVES_UP_TO`]).
+/// items alone decides (`COUNT_SERVES_UP_TO`).
 ///
 /// A filter does not count a new item that it reports as present already. So at a high rate it holds more items than it
 /// counts. At a rate of 0.5, a filter whose count equals its capacity would hold 1.7 times as many items. It would
