@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The name of the data type of filters in the cache-line layout. Partially loaded filters of both layouts have this
-/// data type too.
+/// The name of the data type of filters in the cache-line layout. A filter of which only some chunks are loaded has
+/// this data type too, even if it is RedisBloom-compatible.
 pub const TYPE_OF_LINES: &str = "RCfilter-";
 /// The name of the data type of RedisBloom-compatible filters, which is RedisBloom's.
 pub const TYPE_OF_CLASSIC: &str = "MBbloom--";

@@ -1,10 +1,10 @@
 //! Look-ups in a filter of many sub-filters, at a cost of little more than one comparison per sub-filter.
 //!
-//! The positions of an item's bits within its first line are the same in every sub-filter. Only the index of that line
-//! depends on the size. So a mask of these bits is made once for a group of sub-filters, and compared with one line of
-//! each sub-filter. The comparison has no branch, because a mispredicted branch would cost more than a comparison. In a
-//! full sub-filter, about one line in thirty matches by chance. The other lines of the item are read only in
-//! sub-filters that match.
+//! An item has bits in one or more lines, which are blocks of a cache line. The positions of the bits in the first line
+//! are the same in every sub-filter. Only the index of that line depends on the size. So a mask of these bits is made
+//! once for a group of sub-filters, and compared with one line of each sub-filter. The comparison has no branch,
+//! because a mispredicted branch would cost more than a comparison. In a full sub-filter, about one line in thirty
+//! matches by chance. The other lines of the item are read only in sub-filters that match.
 
 use super::bitmap::Line;
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Filters and counters as values that can be stored and partially loaded.
+//! Filters and counters as values that can be stored, and loaded chunk by chunk.
 
 use std::alloc::Layout;
 

@@ -191,9 +191,9 @@ impl BloomFilter {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // The clock may have jumped ahead and been set back. Then even an item that the filter has already makes it
-            // return to the earlier slice. Otherwise a filter to which only such items are added would keep the later
-            // slice.
+            // The clock jumped ahead and was set back: the filter must return to the earlier slice. Any item changes it
+            // then, even one that the filter has already. Otherwise it would stay in the later slice as long as only
+            // such items are added.
             _ => true,
         }
     }

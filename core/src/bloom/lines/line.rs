@@ -124,7 +124,7 @@ pub(in crate::bloom) mod avx512 {
         word: __m512i,
         /// The bit, as a mask of its word.
         bit: __m512i,
-        /// The mask of the lanes that have a position.
+        /// Bit `i` is set if lane `i` of the registers holds a position. An item may have fewer positions than lanes.
         wanted: __mmask8,
     }
 

@@ -50,8 +50,8 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
     // If every bit is hit 64 times on average, a bit is 0 with probability e^-64. The rate at this load exceeds even
     // the largest rate below 1.
     let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
-    // The range of 2^15 is halved until its ends are neighbouring numbers. That takes about 70 rounds for the loads
-    // that occur, which are over 0.5. The fixed number of rounds ends the loop even if the formula gave wrong numbers.
+    // The range, 2^15 wide at first, is halved until no `f64` lies between its ends. As the result is over 0.5, that
+    // takes about 70 rounds. The fixed number of rounds ends the loop even if the formula gave wrong numbers.
     for _ in 0..200 {
         let middle = fits + (exceeds - fits) / 2.0;
         if middle <= fits || middle >= exceeds {

@@ -5,7 +5,7 @@ use crate::persist::value::Kind;
 /// The first bytes of a file.
 pub(super) const MAGIC: [u8; 8] = *b"RollCall";
 
-/// The version of the format, which follows the first bytes: four bytes, little-endian like all numbers.
+/// The version of the format. A file has it after [`MAGIC`], in four bytes; all numbers are little-endian.
 pub(super) const VERSION: u32 = 1;
 
 /// The first byte of each record, which says what the record contains.

@@ -177,7 +177,8 @@ impl<T: Tag> Members<T> {
         self.front() + number * usize::from(self.index.record)
     }
 
-    /// The byte offset of the first member. Before it is the text that members begin with, if there is one.
+    /// The byte offset of the first member. The prefix, a text that several members begin with, may be stored before
+    /// it.
     #[inline(always)]
     pub(super) fn front(&self) -> usize {
         self.as_bytes().len() - split_prefix::<T>(self.as_bytes()).1.len()
@@ -302,7 +303,7 @@ impl<T: Tag> Members<T> {
         self.len += 1;
     }
 
-    /// Counts the encoded member after the last one, which takes `own` bytes with its slice tag, as the last member.
+    /// Makes the encoded member behind the last member the new last one. It takes `own` bytes with its slice tag.
     pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
         let (number, offset) = (self.len(), self.as_bytes().len());
         self.count(own, counted_bytes);

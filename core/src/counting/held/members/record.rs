@@ -36,8 +36,8 @@ pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 
 /// An encoded text, ready to be inserted.
 pub(in crate::counting) struct Record<'a> {
-    /// The text that members of the set begin with (the prefix), if this is the first member. It is empty if the set
-    /// has a prefix already, or if this member has none.
+    /// The prefix to store before this member: a text that this and later members begin with. It is empty unless the
+    /// member is the first of the set, and has a prefix.
     pub(super) prefix: &'a [u8],
     /// The header. If the body is not the text itself, it follows.
     pub(super) head: &'a [u8],
@@ -53,7 +53,7 @@ impl<'a> Record<'a> {
     /// counter never keeps an item of 2^21 bytes or more.
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
-        // Nearly every text that does not consist of digits alone has another character at one of its ends.
+        // Nearly all texts that are not of hex digits begin or end with another character. They need no attempt.
         let len = if is_digit(item.first()) && is_digit(item.last()) { put_digits(item, coded) } else { 0 };
         if len > 0 {
             return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: len - 1 };
