@@ -129,7 +129,7 @@ def test_properties_and_repr() -> None:
         ({"seed": -5}, "got -5"),
         ({"exact_limit": 70_000}, "exact limit must be"),
         ({"exact_bytes": 0}, "exact bytes must be"),
-        ({"window": 60, "slices": 300}, "slices must be from 1 to 254, got 300"),
+        ({"window": 600, "slices": 300}, "slices must be from 1 to 254, got 300"),
         ({"slices": 3}, "slices needs window"),
         ({"manual": True}, "manual needs window"),
     ],

@@ -144,7 +144,7 @@ def test_repr_says_what_matters() -> None:
         ((10,), {"expansion": 40_000}, "expansion must be"),
         ((10,), {"layout": "rows"}, "layout must be 'lines' or 'classic', got 'rows'"),
         ((10,), {"window": 0}, "window must be from 1 to"),
-        ((10,), {"window": 60, "slices": 65}, "slices must be from 1 to 64, got 65"),
+        ((10,), {"window": 600, "slices": 65}, "slices must be from 1 to 64, got 65"),
         ((10,), {"window": 60, "slices": 1 << 40}, "got 1099511627776"),
         ((10,), {"window": 60, "expansion": 0}, "expansion must be at least 1 with a window"),
         ((10,), {"window": 60, "layout": "classic"}, "window needs layout 'lines'"),
