@@ -1,0 +1,344 @@
+use super::*;
+use crate::counting::held::members::arena::prefix_bytes;
+use crate::counting::held::members::group::Places;
+use crate::counting::held::members::record::{counted_bytes, tests::record};
+use crate::heap::Mover;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+thread_local! {
+    /// The number of members that were hashed or looked up in a set.
+    pub static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+}
+
+fn members(items: &[&[u8]]) -> Members {
+    let mut members = Members::new();
+    for item in items {
+        members.insert(item, hash64(item, 0), 0, ()).unwrap();
+    }
+    members
+}
+
+pub(super) const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
+
+/// Lists of items of several kinds: of one length, short, with a prefix, of all encodings, and of all lengths.
+pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
+    let short = vec(vec(any::<u8>(), 0..3), 0..400);
+    let prefixed = vec((0u32..400).prop_map(|number| format!("user:{number}").into_bytes()), 0..400);
+    let coded = vec(super::record::tests::texts(), 0..400);
+    let all_kinds = vec(prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 100..600)], 0..400);
+    prop_oneof![of_one_length, short, prefixed, coded, all_kinds]
+}
+
+/// A byte from which the tests make encoded members and invalid bytes that look like them.
+fn byte() -> impl Strategy<Value = u8> {
+    prop_oneof![4 => 0u8..4, 1 => 0xc1u8..0xc4, 1 => 0xd8u8..0xda, 1 => b'0'..=b'3', 1 => 0x80u8..=0xff]
+}
+
+pub(super) struct Copier;
+
+impl Mover for Copier {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        buffer.into_iter().collect()
+    }
+}
+
+#[test]
+fn the_places_follow_the_number_the_lengths_and_the_bytes() {
+    let mut many = Members::new();
+    for number in 0..300u32 {
+        let item = number.to_le_bytes();
+        many.insert(&item, hash64(&item, 0), 0, ()).unwrap();
+        let expected = match number + 1 {
+            0..5 => Places::Unindexed,
+            5..33 => Places::Ordered,
+            33..256 => Places::Number,
+            _ => Places::Offset,
+        };
+        assert_eq!(many.index.places, expected);
+    }
+    let mut long = members(&[b"a", b"b", b"c", b"d", &[1; 65_000]]);
+    assert_eq!(long.index.places, Places::Offset);
+    long.insert(&[2; 1000], hash64(&[2; 1000], 0), 0, ()).unwrap();
+    assert_eq!(long.index.places, Places::FarOffset);
+    for members in [many, long] {
+        let mut bytes = 0;
+        members.heap_layouts(&mut |layout| bytes += layout.size() as u64);
+        assert_eq!(bytes, members.heap_bytes());
+        assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
+    }
+}
+
+#[test]
+fn arena_is_pinned() {
+    assert_eq!(members(&[b"ab", b"", b"c"]).as_bytes(), b"\x02ab\0\x01c");
+    for (length, written) in [
+        (127, &b"\x7f"[..]),
+        (128, b"\xe0\x80\0"),
+        (16_383, b"\xe0\xff\x3f"),
+        (16_384, b"\xe0\0\x40"),
+        (1 << 20, b"\xf0\0\0"),
+    ] {
+        let members = members(&[&vec![7; length], b"x"]);
+        assert!(members.as_bytes().starts_with(written) && members.as_bytes()[written.len()] == 7);
+        assert_eq!(members.iter().map(|(_, item)| item.text().len()).collect::<Vec<_>>(), [length, 1]);
+        assert_eq!(members.as_bytes().len(), written.len() + length + 2);
+    }
+}
+
+#[test]
+fn the_most_members_have_offsets() {
+    // The shortest possible members are added until a limit is reached. In the first case the limit is the number
+    // of members, in the second their bytes.
+    for room in [ROOM, Room { members: 70_000, bytes: 100_000 }] {
+        let mut members = Members::new();
+        for number in 0u32.. {
+            let bytes = number.to_le_bytes();
+            let item = &bytes[..4 - number.leading_zeros() as usize / 8];
+            if !members.has_room_for(counted_bytes(item), room) {
+                break;
+            }
+            members.insert(item, hash64(item, 0), 0, ()).unwrap();
+        }
+        assert!(members.len() == 65_536 || members.member_bytes() + 1 >= room.bytes);
+        assert!(members.as_bytes().len() as u64 <= room.arena_bytes());
+        assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
+        let again = Members::<()>::from_bytes(members.as_bytes(), room, 0, Ages::PLAIN).unwrap();
+        assert!(again.as_bytes() == members.as_bytes() && again.try_clone().unwrap().len() == members.len());
+    }
+}
+
+#[test]
+fn the_most_bytes_of_an_arena_are_pinned() {
+    for (members, bytes, most) in [
+        (0, 1, 1),
+        (3, 100, 103),
+        (3, 127, 130),
+        (3, 128, 133),
+        // A member of 128 bytes has three more bytes in front of it, which encode its length.
+        (7, 900, 921),
+        (8, 900, 922),
+        (3, 1000, 1009),
+        (100, 1000, 1114),
+        (65_536, 1 << 20, (1 << 20) + 65_536 + 2 * 8192),
+    ] {
+        // The encoded members also include the longest prefix (text that members begin with): 32 bytes, after two
+        // other bytes.
+        assert_eq!(Room { members, bytes }.arena_bytes(), most + 34);
+    }
+}
+
+#[test]
+fn what_members_take_is_reported_before_they_are_read() {
+    // Each case has the bytes of encoded members, and the bytes of the index for the largest number of members in
+    // them. An index has 1, 3, 7, 17 or 35 groups of 48 bytes.
+    for (bytes, index) in [
+        (0, 0),
+        (7, 0),
+        (8, 48),
+        (29, 48),
+        (30, 3 * 48),
+        (88, 3 * 48),
+        (90, 7 * 48),
+        (209, 7 * 48),
+        (210, 17 * 48),
+        (509, 17 * 48),
+        (510, 35 * 48),
+        (65_535, 2303 * 48),
+        (65_536, 2303 * 80),
+    ] {
+        assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
+    }
+    // These bytes look like many empty members, but take no more memory.
+    for bytes in [29, 30, 600, 65_535] {
+        let read = Members::<()>::with_room(&vec![0; bytes], ROOM).unwrap().heap_bytes();
+        assert!(read <= Members::<()>::bytes_of_read(bytes as u64, ROOM).div_ceil(4) * 5, "{bytes}: {read}");
+    }
+    // The limit on the number of members also limits the memory.
+    assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
+    assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
+}
+
+/// A [`Mover`] that copies the buffer and records its length in bytes.
+#[derive(Default)]
+struct Moved(Cell<Option<usize>>);
+
+impl Mover for Moved {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        assert_eq!(self.0.replace(Some(size_of_val(&*buffer))), None);
+        buffer.into_iter().collect()
+    }
+}
+
+#[test]
+fn the_buffer_of_all_members_is_handed_over() {
+    for number in [0u32, 1, 5, 255, 256, 1000] {
+        let mut members = Members::new();
+        (0..number).map(u32::to_le_bytes).for_each(|item| members.insert(&item, hash64(&item, 0), 0, ()).unwrap());
+        let (before, moved) = (members.as_bytes().to_vec(), Moved::default());
+        members.relocate(&moved);
+        let (mut sizes, moved) = (Vec::new(), moved.0.take().unwrap());
+        members.heap_layouts(&mut |layout| sizes.push(layout.size()));
+        assert!(moved >= before.len() && (number == 0 || sizes.contains(&moved)), "{moved} of {sizes:?}");
+        assert_eq!(members.as_bytes(), before);
+    }
+}
+
+#[test]
+fn corrupt_bytes_are_rejected() {
+    let corrupt: [&[u8]; 13] = [
+        b"\x01",
+        b"\x02a",
+        b"\x01a\x01a",
+        b"\x01a\x01b\x01c\x01d",
+        b"\x80",
+        b"\xe0\x80",
+        b"\xe1\x80\x80\x01",
+        // The length 1 is encoded in more bytes than necessary.
+        b"\xe0\x01\0a",
+        // These texts have shorter encodings.
+        b"\x011",
+        // A prefix is text that members begin with. These bytes have a prefix without a member, two prefixes, and a
+        // number that needs a prefix.
+        b"\xd2\x01u",
+        b"\xd2\x01u\xd2\x01v\xd8\x01",
+        b"\xd8\x01",
+        b"\xd2\x01u\x02u1",
+    ];
+    let room = Room { members: 3, bytes: 1000 };
+    for bytes in corrupt {
+        assert!(
+            matches!(Members::<()>::from_bytes(bytes, room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })),
+            "{bytes:?}"
+        );
+    }
+    let long = members(&[&vec![0; 1001]]);
+    assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })));
+}
+
+/// Fifteen tags, of which tags 1 to 5 stand for slices that have not expired.
+const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
+
+fn read_tagged(bytes: &[u8]) -> Result<Members<u8>, Error> {
+    Members::from_bytes(bytes, Room { members: 3, bytes: 10 }, 7, AGES)
+}
+
+#[test]
+fn tagged_members_are_read_as_they_are_stored() {
+    for bytes in [&b""[..], b"\x05\x02ab", b"\x01\0\x05\x01a\x03\x09x23456789", b"\x01\x0ax234567890"] {
+        let members = read_tagged(bytes).unwrap();
+        assert_eq!(members.as_bytes(), bytes);
+        assert_eq!(members.len(), members.iter().count());
+        for (tag, member) in members.iter() {
+            let text = member.text();
+            assert_eq!(members.tag_of(&text, hash64(&text, 7)), Some(tag));
+        }
+        assert_eq!(members.tag_of(b"zoe", hash64(b"zoe", 7)), None);
+        let copy = members.try_clone().unwrap();
+        assert_eq!((copy.as_bytes(), copy.len(), copy.member_bytes()), (bytes, members.len(), members.member_bytes()));
+    }
+}
+
+#[test]
+fn members_that_cannot_be_are_named() {
+    let more = ("at most 3 members of 10 bytes together", "more");
+    let dead = |tag| ("that of a living slice", tag);
+    for (bytes, (expected, got)) in [
+        (&b"\x01\x01a\x01\x01b\x01\x01c\x01\x01d"[..], more),
+        (b"\x01\x0bx2345678901", more),
+        (b"\x01\x01a\x01\x0ax234567890", more),
+        (b"\x01\x01a\x02\x01a", ("distinct members", "one twice")),
+        (b"\x01\x01a\x02", ("a whole last member", "1 bytes of it")),
+        (b"\x01\x01a\x02\x03bc", ("a whole last member", "4 bytes of it")),
+        (b"\x01\xe0\x01\0a", ("each in the form of its text", "one in another")),
+        (b"\x01\x0212", ("each in the form of its text", "one in another")),
+        (b"\x01\xc2\x01\0", ("each in the form of its text", "one in another")),
+        (b"\x01\xa4\x01\x23\x45\x67", ("each in the form of its text", "one in another")),
+        (b"\x01\xc8\0\0\0\0\0\0\0\x80", ("each in the form of its text", "one in another")),
+    ] {
+        assert_eq!(read_tagged(bytes).err(), Some(Error::corrupt("members", expected, got)), "{bytes:?}");
+    }
+    for (tag, (expected, got)) in [(0, dead("0")), (6, dead("6")), (15, dead("15")), (16, dead("16"))] {
+        assert_eq!(read_tagged(&[tag, 1, b'a']).err(), Some(Error::corrupt("tag", expected, got)));
+    }
+}
+
+#[test]
+fn members_that_stay_are_found_in_their_order() {
+    // The members are of one length, of many lengths, and so long that their offsets take four bytes.
+    let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
+    for (length, places) in lengths.into_iter().zip([Places::Number, Places::Offset, Places::FarOffset]) {
+        let mut members = Members::new();
+        let item = |number: u32| (0..).flat_map(|_| number.to_le_bytes()).take(length(number)).collect::<Vec<_>>();
+        let tag = |number: u32| 1 + (number % 5) as u8;
+        for number in 0..200 {
+            members.insert(&item(number), hash64(&item(number), 7), 7, tag(number)).unwrap();
+        }
+        assert_eq!(members.index.places, places);
+        for (kept, count) in [(&[1, 2, 3, 4, 5][..], 200), (&[1, 3, 4], 120), (&[3], 40), (&[], 0)] {
+            members.retain(7, |tag| kept.contains(&tag));
+            let numbers = (0..200).filter(|&number| kept.contains(&tag(number)));
+            let listed = members.iter().map(|(tag, member)| (tag, member.text().to_vec()));
+            assert!(listed.eq(numbers.clone().map(|number| (tag(number), item(number)))));
+            assert_eq!((members.len(), numbers.clone().count()), (count, count));
+            assert_eq!(members.member_bytes() as usize, numbers.map(|number| item(number).len()).sum::<usize>());
+            for number in 0..200 {
+                let expected = Some(tag(number)).filter(|tag| kept.contains(tag));
+                assert_eq!(members.tag_of(&item(number), hash64(&item(number), 7)), expected);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn behaves_as_a_set(items in items(), seed in any::<u64>(), moved in 1usize..100) {
+        let mut members = Members::new();
+        let mut naive = BTreeSet::new();
+        for item in &items {
+            let hash = hash64(item, seed);
+            prop_assert_eq!(members.contains(item, hash), naive.contains(item));
+            if naive.insert(item.clone()) {
+                members.insert(item, hash, seed, ()).unwrap();
+            }
+            if naive.len() % moved == 0 {
+                members.relocate(&Copier);
+            }
+        }
+        prop_assert_eq!(members.len(), naive.len());
+        let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
+        prop_assert_eq!(members.member_bytes(), bytes);
+        let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, seed, Ages::PLAIN).unwrap();
+        for copy in [members.try_clone().unwrap(), read] {
+            prop_assert_eq!(copy.as_bytes(), members.as_bytes());
+            prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
+            for item in &items {
+                let longer = [item, &b"!"[..]].concat();
+                prop_assert_eq!(copy.contains(&longer, hash64(&longer, seed)), naive.contains(&longer));
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_rejected(
+        prefix in prop::sample::select(vec![&b""[..], b"\xd2\x01u", b"\xd2\x02u1"]),
+        bytes in vec(byte(), 0..60),
+    ) {
+        let bytes = [prefix, &bytes].concat();
+        // The bytes are valid if, and only if, adding their texts to a set with the same prefix gives the same
+        // bytes.
+        let prefix = split_prefix::<()>(&bytes).0;
+        let mut added = bytes[..prefix_bytes::<()>(prefix)].to_vec();
+        let mut texts = BTreeSet::new();
+        for (_, member) in Records::<()>::new(&bytes).filter(|(_, member)| texts.insert(member.text().to_vec())) {
+            let text = member.text();
+            added.extend(record(&text, prefix));
+        }
+        let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
+        let read = Members::<()>::from_bytes(&bytes, ROOM, 0, Ages::PLAIN);
+        prop_assert_eq!(read.as_ref().ok().map(Members::as_bytes), expected);
+    }
+}
