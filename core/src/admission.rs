@@ -18,7 +18,7 @@ pub enum Admission {
     Rejected,
 }
 
-/// The limit of an admission, and its options.
+/// The limit and the options of one call that admits items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// New items are admitted while the filter or counter holds fewer than `limit` items.
@@ -30,18 +30,18 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The number of items that are admitted, if a call has `new` distinct new items and the filter or counter has
-    /// `present` items already.
+    /// The number of items that are admitted, if a call has `new` distinct new items and the filter or counter holds
+    /// `present` items.
     pub(crate) fn admitted(&self, present: u64, new: usize) -> usize {
         let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
         if self.all && new > left { 0 } else { new.min(left) }
     }
 }
 
-/// The items of a call, divided into known items (which are present already) and distinct new items. All memory is
+/// The items of a call: known items, which the filter or counter holds already, and distinct new items. All memory is
 /// allocated before the first change, so that no allocation can fail after it.
 pub(crate) struct LookUp<K> {
-    /// For each item, its index in `new`; `None` if the item is present already.
+    /// For each item, its index in `new`; `None` for a known item.
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
@@ -50,7 +50,7 @@ pub(crate) struct LookUp<K> {
 }
 
 impl<K: PartialEq> LookUp<K> {
-    /// An empty look-up with room for `len` items.
+    /// Allocates the memory to record `len` items.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -19,8 +19,7 @@ pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 /// If `index` is outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
-    // A look-up calls this function for each bit of an item. So it does not use `bitvec`, which compares lengths each
-    // time.
+    // This is faster than the crate `bitvec`, which makes more checks for each bit.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
@@ -37,9 +36,10 @@ pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     before >> bit & 1 == 0
 }
 
-/// Sets the bits at these positions, each by storing one byte. Neighbouring positions are often in the same word, and a
-/// store of a word would have to wait for the previous store to it.
-// This function is not inlined. If it is separate, the compiler knows that no store changes a position.
+/// Sets the bits at these positions, each by changing one byte. Neighbouring positions are often in the same word, and
+/// each change of a word would wait for the previous change of this word.
+// This function is not inlined: the compiler knows that `words` and `positions` do not overlap only if they are
+// parameters of a separate function.
 #[inline(never)]
 pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
@@ -83,21 +83,21 @@ pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
     }
 }
 
-/// The size of a memory page, in bytes: the smallest on the supported systems. Pages of zeros are not copied. The
-/// number may be changed: nothing stored depends on it.
+/// The smallest size of a memory page on the supported systems, in bytes. The number may be changed: nothing stored
+/// depends on it.
 const PAGE_BYTES: usize = 4096;
 
 /// The number of words in a page.
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
-/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because writing
-/// to untouched memory would cost a page fault and make the page resident.
+/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because the
+/// first write to a page costs a page fault and makes the page take memory.
 pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     copy_pages(dst, src, |_| 0);
 }
 
-/// Does the same as [`copy_to_zeroed`], and returns the number of set bits. Each page is counted right after it was
-/// copied, while it is in the first-level cache.
+/// Does the same as [`copy_to_zeroed`], and returns the number of set bits. The bits of a page are counted right after
+/// the page was copied, while it is in the first-level cache.
 pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     copy_pages(dst, src, count_ones_in_bytes)
 }
@@ -123,8 +123,8 @@ fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T],
     parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
 }
 
-/// ORs `src` into `dst`, which has the same length. Returns the number of newly set bits. If a page of `src` has only
-/// zeros, the page of `dst` is not written.
+/// ORs `src` into `dst`, which has the same length. Returns the number of newly set bits. Memory pages of `src` that
+/// have only zeros are skipped.
 pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut new = 0;

@@ -81,13 +81,13 @@ named! {
     }
 }
 
-/// The limit that a size exceeds.
+/// The limit that a size of a filter or counter exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// The largest size of one filter or counter.
+    /// The limit on the size of one filter or counter.
     Value,
-    /// The memory that is still free.
+    /// The free memory.
     Memory,
 }
 
@@ -157,9 +157,9 @@ pub enum Error {
     /// Members were requested from a counter that only estimates their number.
     #[error("the counter had more than {exact_limit} members or {exact_bytes} bytes of them: it holds an estimate")]
     NotExact {
-        /// The number of members up to which the counter lists them.
+        /// The number of members up to which the counter is exact.
         exact_limit: u32,
-        /// The bytes up to which the counter lists its members.
+        /// The number of bytes that the members of an exact counter may take together.
         exact_bytes: u32,
     },
     /// New members would turn an exact counter into an estimating counter.

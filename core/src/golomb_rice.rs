@@ -19,8 +19,8 @@ const FIELD: &str = "coded payload";
 /// The number `k` of low bits of a gap that are written as they are. It is the best choice for bits that are set at
 /// random (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
 fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
-    // This is log2 of (mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2), rounded down. 123 / 256 is half of the second factor.
-    // No bitmap has 2^56 bits, so the product does not overflow.
+    // Equation 8 is log2((mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2)), rounded down. `halves / ones` is twice
+    // (mean gap + 1/2), and 123 / 256 is close to ln((1 + sqrt 5) / 2).
     let ones = num_ones.max(1);
     let halves = num_bits.saturating_sub(num_ones).saturating_mul(2).saturating_add(ones);
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
@@ -30,7 +30,7 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
 /// bits.
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
-    // A 1 in the code stands for `2^low_bits` zeros of the bitmap. This limits the number of 1 bits.
+    // The code of a gap has one bit for every `2^low_bits` zeros of the bitmap, one more bit, and the low bits.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 

@@ -7,14 +7,13 @@ use std::iter::from_fn;
 use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
 
-/// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In the cache-line layout, the numbers
-/// are the halves of XXH3-128 ([`hash128`]). In RedisBloom's layout, they are the start and the step of the positions
-/// (`classic_hash`).
+/// Two 64-bit numbers from which a Bloom filter derives all positions of an item: the result of [`hash128`] in the
+/// cache-line layout, of `classic_hash` in RedisBloom's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
-    /// The low half of XXH3-128, or the start in RedisBloom's layout.
+    /// The low half of XXH3-128; in RedisBloom's layout, the start of the item's positions.
     pub lo: u64,
-    /// The high half of XXH3-128, or the step in RedisBloom's layout.
+    /// The high half of XXH3-128; in RedisBloom's layout, the step between the item's positions.
     pub hi: u64,
 }
 
@@ -31,8 +30,8 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
 pub(crate) type Marks = u64;
 
 /// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
-/// cache misses overlap. At the end of each chunk, a core waits for the last cache misses. The larger the chunk, the
-/// smaller is this fraction of the time.
+/// cache misses overlap. At the end of each chunk, the processor waits for the last cache misses, so large chunks make
+/// fewer waits.
 pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
 /// At most [`CHUNK`] hashes.
@@ -45,7 +44,7 @@ pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>
 }
 
 /// Does the same as [`fill`], and takes one item from `other` after each hash. At the end, takes all remaining items
-/// from `other`.
+/// from `other`. A processor can then overlap hashing with the work of `other`.
 pub(crate) fn fill_beside(
     chunk: &mut Chunk,
     hashes: &mut impl Iterator<Item = Hash128>,

@@ -17,7 +17,7 @@ pub struct InfoField<F> {
     pub label: &'static str,
     /// The argument of the command that selects this field.
     pub word: &'static CStr,
-    /// The same word in lower case.
+    /// `word` in lower case.
     pub name: &'static CStr,
     /// The function that computes the value of the field.
     pub of: F,
@@ -44,10 +44,11 @@ pub struct FilterAt<'a> {
     time: Time,
 }
 
-/// A counter at a given time, and a counter of the members that have not expired at this time.
+/// A counter at a given time.
 #[derive(Debug)]
 pub struct CounterAt<'a> {
     counter: &'a Counter,
+    /// The members that have not expired at this time.
     present: Cow<'a, Counter>,
     time: Time,
 }

@@ -1,9 +1,9 @@
 //! Changes of filters and counters. All changes are made through [`Live`].
 //!
-//! A windowed filter or counter moves from slice to slice as time passes. The caller gives the time of each change. If
-//! this time is in a later slice, the change first moves the filter or counter to that slice. A call that changes
-//! nothing does not move it on. But if the clock was set back, even a call whose items are all present already moves it
-//! back to the slice of the clock.
+//! As time passes, the window of a filter or counter moves forward slice by slice. The caller gives the time of each
+//! change. If this time is in a later slice than the newest, the change first moves the window to that slice. A call
+//! that changes nothing does not move the window. But if the clock was set back, even a call that adds nothing new
+//! moves the window back to the slice of the clock.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -38,17 +38,17 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of the changes that were made through a [`Live`]. A replica has to make the same moves and changes in
-/// the same order.
+/// The outcome of the changes that were made through a [`Live`]. A replica has to make the same moves of the window and
+/// the same changes, in the same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
     /// The move of the window that was made before the changes.
     pub before: Move,
-    /// Whether anything changed, apart from the moves.
+    /// Whether anything changed, apart from moves of the window.
     pub changed: bool,
-    /// The renumbering of slices ([`Move::Rebase`]) that was made after the changes. Only merges make one.
+    /// The renumbering of slices ([`Move::Rebase`]) that was made after a merge; [`Move::Stay`] after other changes.
     pub after: Move,
-    /// The expired data that the moves removed. Freeing it may take long.
+    /// The data that expired and was removed when the window moved. Freeing it may take long.
     pub expired: F,
 }
 
@@ -71,7 +71,7 @@ pub struct Outcome<F> {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub trait Windowed: Sized + sealed::Sealed {
-    /// The expired data that a move removes.
+    /// The data that expires and is removed when the window moves.
     type Expired: Default;
 
     /// The window of time, if the value has one.
@@ -91,14 +91,15 @@ pub trait Windowed: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
-    /// Begins all slices up to `slice`, if it is later than the newest slice. Returns the data that expires.
+    /// Moves the window forward until `slice` is the newest slice. Returns the data that expires. Does nothing if the
+    /// newest slice is not earlier.
     fn advance(&mut self, slice: u64) -> Self::Expired;
 
-    /// Gives the newest slice the earlier number `slice`, and lowers the numbers of all other slices by the same
-    /// amount.
+    /// Lowers the numbers of all slices by the same amount, so that the newest slice gets the number `slice`. This is
+    /// needed after the clock was set back.
     fn rebase(&mut self, slice: u64);
 
-    /// Whether adding an item again renews it, so that it expires later. The server module calls this method.
+    /// Whether adding an item again makes it expire later. The server module calls this method.
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
@@ -137,27 +138,28 @@ pub trait Windowed: Sized + sealed::Sealed {
 }
 
 impl<'v, T: Windowed> Live<'v, T> {
-    /// Gives access to change `value` at `time`. The server module calls this function.
+    /// A handle to change `value` at `time`. The server module calls this function.
     #[doc(hidden)]
     #[inline]
     pub fn new(value: &'v mut T, time: Time) -> Self {
         Live { value, time, outcome: Outcome::default() }
     }
 
-    /// The move to another slice that must precede the next change.
+    /// The move of the window that must precede the next change.
     #[inline]
     pub(crate) fn due(&self) -> Move {
         let window = self.value.window().zip(self.value.newest_slice());
         window.map_or(Move::Stay, |(window, newest)| window.due(newest, self.time))
     }
 
-    /// Moves the value to the slice of its time, even if nothing else changes. The server module calls this method.
+    /// Moves the window to the slice of the given time, even if nothing else changes. The server module calls this
+    /// method.
     #[doc(hidden)]
     pub fn move_on(&mut self) {
         self.make(self.due());
     }
 
-    /// Moves the value as `due` says, and records the move in the outcome.
+    /// Makes the move `due` of the window, and records it in the outcome.
     pub(crate) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => return,
@@ -194,8 +196,8 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
     }
 
-    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If adding an item again renews it,
-    /// the items that are present already are renewed. For a counter, the outcomes are exact up to its exact limit.
+    /// Adds the items that `terms` admit, in order, and returns the outcome of each. Known items are added again if
+    /// this makes them expire later. For a counter, the outcomes are exact up to its exact limit.
     ///
     /// ```
     /// use rollcall_core::admission::{Admission, Terms};
@@ -226,8 +228,8 @@ impl<'v, T: Windowed> Live<'v, T> {
     ///
     /// # Errors
     /// [`Error::Incompatible`] if `others` have other parameters. [`Error::OutOfRange`] or [`Error::Incompatible`] if
-    /// their newest slice is too late. [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error
-    /// nothing is changed.
+    /// their newest slice is so far ahead of the clock that items would expire early. [`Error::RateExceeded`] for
+    /// filters. Also the errors of [`Self::add`]. On error nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
         T::merge_live(self, others, limit)
     }
@@ -302,7 +304,7 @@ macro_rules! short_forms {
                 due
             }
 
-            /// Returns the admissions and the outcome of the change.
+            /// Returns the answer for each item, and the outcome of the call.
             pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
                 &mut self,
                 items: impl ExactSizeIterator<Item = &'a I>,

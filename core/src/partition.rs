@@ -20,7 +20,7 @@
 //! - **Capacity of filters.** The number of items of a part is binomial with the mean `n/k` and a variance below `n/k`.
 //!   See [`Partitioned::capacity_of_part`].
 //!
-//! The routing decides which part stores an item. So neither the hash nor `k` can change for an existing name.
+//! The routing hash and `k` decide which part stores an item. So both must stay the same while the parts exist.
 
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -206,7 +206,7 @@ impl Partitioned {
         (for_size.max(for_balance).clamp(1, u64::from(MAX_PARTS)) as u32).next_power_of_two()
     }
 
-    /// The key of a part, which must exist.
+    /// The key of the part `part`, a number below `parts`.
     fn key_of(&self, part: u32) -> Vec<u8> {
         [&self.name[..], b":", part.to_string().as_bytes()].concat()
     }
@@ -228,7 +228,7 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// The shares, in the order of their parts.
+    /// The shares, in the order of their parts. A share has the items of one part.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -265,7 +265,7 @@ impl<'a> Split<'a> {
                 ordered[place] = Some(reply);
             }
         }
-        // Each position of the result belongs to exactly one share, so every position is filled.
+        // Each item of the list is in exactly one share, so every position is filled.
         Ok(ordered.into_iter().flatten().collect())
     }
 }

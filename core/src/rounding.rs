@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1.0 / 12.0;
 /// assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
 /// ```
 pub fn error_of_whole(error: f64) -> f64 {
-    // For NaN, `max` would return a half, the smallest error.
+    // `max` ignores NaN, and would return 0.5.
     if error.is_nan() {
         return f64::INFINITY;
     }

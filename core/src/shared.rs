@@ -44,7 +44,7 @@ impl<T> Pool<T> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Shared<T>, E> {
-        // While the lock is held, only `is_it` may panic. It is called before anything is changed.
+        // The table of a poisoned lock is valid: only `is_it` may panic, and it is called before anything is changed.
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());

@@ -62,7 +62,7 @@ pub mod counting {
     }
 }
 
-/// The stored form of filters and counters, in single chunks and pieces.
+/// Functions that store and load filters and counters chunk by chunk.
 pub mod persist {
     pub use crate::persist::chunks::{
         CHUNK_MAX_BYTES, dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped,

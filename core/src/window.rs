@@ -7,10 +7,10 @@
 //!       expired     not expired             later
 //! ```
 //!
-//! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds. It has the smallest
-//! number of slices that covers it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices
-//! `e - slices ..= e` have not expired ("are live"). So an item is remembered for at least `seconds`, and for less than
-//! two slices more. If the length of a slice divides the window, it is at most one slice more.
+//! If a window of `seconds` may have up to `n` slices, a slice takes `ceil(seconds / n)` seconds, and the window has as
+//! few slices as cover it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices
+//! `e - slices ..= e` have not expired ("are live"). So an item is remembered for at least `seconds`. It expires less
+//! than two slices later, or at most one slice later if the length of a slice divides the window.
 //!
 //! A filter or counter stores the number of its newest slice. The present slice is the newest slice, or the slice of
 //! the clock if the clock is later. The caller always passes the time. A window with a manual clock source ignores it.
@@ -44,12 +44,12 @@ pub struct Window {
     is_volatile: bool,
 }
 
-/// The clock that moves a window on, from slice to slice.
+/// The clock that moves a window forward, slice by slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockSource {
     /// The system clock, in seconds since the Unix epoch.
     System,
-    /// A manual clock: the user moves the window on, slice by slice, with `ADVANCE`.
+    /// A manual clock: the user moves the window forward with `ADVANCE`.
     Manual,
 }
 
@@ -59,12 +59,12 @@ pub enum Time {
     /// A time of the system clock, in seconds since the Unix epoch. Without a window, or with a manual clock source,
     /// the time has no effect.
     At(u64),
-    /// The time of the newest slice. It is for filters and counters that no clock moves on, and for replicas, because a
-    /// primary sends every move.
+    /// The time of the newest slice, at which a window does not move. It is for values without a window, for windows
+    /// with a manual clock source, and for replicas, because a primary sends every move of a window.
     Reached,
 }
 
-/// The move to another slice that a windowed filter or counter must make before it can change at a given time.
+/// The move of a window to another slice that is needed before a change at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
     /// No move is needed.
@@ -81,8 +81,8 @@ impl Window {
     /// The longest window, in seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of `seconds` seconds in `slices` slices. If fewer slices of whole seconds cover the window, it has
-    /// fewer slices.
+    /// A window of `seconds` seconds in `slices` slices. The length of a slice is rounded up to whole seconds. If fewer
+    /// slices of this length cover the window, it has fewer slices.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`. Also if `seconds` is 0, more than
@@ -95,8 +95,8 @@ impl Window {
         let most = seconds.min(most_slices.into());
         let expected = format_args!("from 1 to {most}");
         Error::check_range((1..=most).contains(&slices.into()), Parameter::Slices, expected, slices)?;
-        // There are at most `slices` slices of this length, so the cast is lossless. `slice_seconds` computes the same
-        // length from their number.
+        // At most `slices` slices of this length cover the window, so the cast is lossless. The length is not stored:
+        // `slice_seconds` computes it again.
         let length = seconds.div_ceil(slices.into());
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
@@ -106,7 +106,7 @@ impl Window {
         self.seconds
     }
 
-    /// The number of slices in the window. Besides this number of slices, the slice that has just begun is live.
+    /// The number of slices in the window, not including the present slice, which has just begun.
     pub fn slices(&self) -> u32 {
         self.slices
     }
@@ -214,8 +214,8 @@ impl Window {
     }
 
     /// How a merge renumbers the slices of its destination, whose newest slice is `newest`. `sources` are the newest
-    /// slices of the sources, which are not renumbered. At [`Time::Reached`] any source is accepted, since a primary
-    /// has already accepted the merge.
+    /// slices of the sources, which are not renumbered. A replicated merge has the time [`Time::Reached`]: it accepts
+    /// any source, because the primary has done so.
     ///
     /// # Errors
     /// [`Ahead`] if the merge would make items of the destination expire early.
@@ -249,9 +249,9 @@ impl Window {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// The renumbering before the merge. It is made if no source is more than a slice ahead of the clock.
+    /// The renumbering before the merge, if only the destination is more than a slice ahead of the clock.
     pub before: Move,
-    /// The renumbering after the merge. It is made if the destination and all sources are ahead of the clock.
+    /// The renumbering after the merge, if the destination and all sources are more than a slice ahead of the clock.
     pub after: Move,
 }
 
@@ -269,7 +269,7 @@ pub(crate) struct Ahead {
 pub(crate) enum Mark {
     /// The item was new.
     New,
-    /// The item was present already, and now counts as added in the newest slice.
+    /// The item was known, and is now marked with the newest slice, which makes it expire later.
     Renewed,
     /// Nothing changed.
     Same,

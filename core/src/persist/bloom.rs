@@ -4,16 +4,16 @@
 //! |---|---|
 //! | byte | kind and version: 0xf1, or 0xe1 with a window |
 //! | rate | error rate |
-//! | number | capacity, items |
+//! | number | capacity (items) |
 //! | number | expansion, 0 = does not scale |
 //! | number | seed |
-//! | number, number | with a window: its seconds and its slices |
+//! | number, number | with a window: its length (seconds) and its number of slices |
 //! | byte | with a window: 1 if its clock is manual, or 4 if the key expires when empty; plus 2 for `REFRESH` |
 //! | number | with a window: the newest slice |
 //! | number | with a window: number of generations (slices with items); then for each generation, oldest first: |
 //! | number, number | with a window: its age in slices, and how many of its items were added again later |
 //! | number | number of sub-filters; then for each sub-filter: |
-//! | number, number | lines, items |
+//! | number, number | number of lines, number of items |
 //! | number, number | lines per item, bits per item in each line |
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
@@ -121,8 +121,7 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let windowing = Windowing::new(seconds, slices, clock_source, flags & REFRESH != 0).map_err(stored_parameter)?;
-    // `Windowing::new` removes slices that the window does not need. So a header with another number of slices is
-    // damaged.
+    // A stored window has as few slices as cover it. If `Windowing::new` lowers the number, the header is damaged.
     expect("slices", windowing.window.slices(), slices)?;
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }
@@ -159,9 +158,10 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
     writer.finish()
 }
 
-/// The format of the chunks of a dump. Its fingerprint covers all numbers that determine the positions of bits: the
-/// seed, the sizes, the window and its slices that have items. Items may be added while a dump is read. But a new slice
-/// or sub-filter changes the fingerprint, since later chunks would not fit the header.
+/// The format of the chunks of a dump. The fingerprint seeds the checksums of chunks, so that chunks are accepted only
+/// with a header that they fit. It covers all numbers that determine the positions of bits: the seed, the sizes of the
+/// sub-filters, and the slices that have items. So items may be added while a dump is read, unless they need a new
+/// slice or sub-filter.
 pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);
@@ -189,7 +189,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Blo
         let most = if params.expansion == 0 { 1 } else { MAX_SUB_FILTERS as u32 };
         read_chain(&mut reader, &params, most, &mut described)?;
         if described.len() == 1 {
-            // A filter with a single sub-filter stores it in its own struct, so it is not counted twice.
+            // The struct of a filter contains a single sub-filter, so `OWN_BYTES` includes its struct already.
             held_bytes -= size_of::<SubFilter>() as u64;
         }
     }

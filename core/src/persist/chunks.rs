@@ -1,11 +1,11 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
-//! Each chunk has an iterator: 1 + the position in the payload at the end of the chunk. So the header's iterator is 1.
-//! A chunk is a piece of payload followed by its checksum. In RedisBloom's format there is no checksum. A small value
-//! has only a header, which contains the payload.
+//! `SCANDUMP` returns each chunk with a number, its iterator: 1 + the position in the payload at the end of the chunk.
+//! So the header's iterator is 1. A chunk is a piece of payload followed by its checksum. In RedisBloom's format there
+//! is no checksum. A small value has only a header, which contains the payload.
 //!
-//! When a new slice of a window begins, expired bytes are removed, and the rest of the payload moves to other
-//! positions. So an iterator that `SCANDUMP` returns for a windowed value also has a stamp, which stands for the newest
+//! When a new slice of a window begins, expired bytes are removed, and all later bytes get other positions. A dump must
+//! then start again. To detect this, the iterators of a windowed value also have a stamp, which stands for the newest
 //! slice:
 //!
 //! | bits | what |
@@ -30,12 +30,12 @@ pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 /// The length of the checksum at the end of a chunk, in bytes.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The number of bits of an iterator for the position, which can be up to 8 TiB. The higher bits stand for the newest
-/// slice.
+/// The number of low bits of a `SCANDUMP` iterator, which have the position in the payload, up to 8 TiB. The higher
+/// bits stand for the newest slice.
 const POSITION_BITS: u32 = 43;
 
-/// The number of different stamps, apart from 0. A stamp stands for the newest slice of a value. After this number of
-/// slices, stamps repeat. `LOADCHUNK` rejects an outdated chunk nevertheless, because of its checksum.
+/// The number of stamps (high bits of iterators) for windowed values. A stamp stands for the newest slice, and repeats
+/// after this number of slices. If a dump pauses that long, `LOADCHUNK` rejects its next chunk by the checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
 /// The high bits of a `SCANDUMP` iterator. They stand for the newest slice ([`Stored::stamp`]) of the value.

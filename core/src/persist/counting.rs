@@ -5,14 +5,14 @@
 //! | byte | kind and version, 0xc1 |
 //! | byte | representation: 0 exact, 1 estimate; plus 4 if the next four fields are left out |
 //! | rate | error rate |
-//! | number | exact limit, members |
+//! | number | exact limit (members) |
 //! | number | exact bytes: the largest number of bytes that the members of an exact counter may take |
 //! | number | seed |
-//! | number | lower bound of the estimate, members; 0 if no bit is set; left out while exact |
+//! | number | lower bound of the estimate (members); 0 if no bit is set; left out while exact |
 //! | byte | the number of segments of the bitmap, up to the last with a set bit; left out while exact |
 //! | numbers | the number of set bits in each of these segments; left out while exact |
 //! | byte | the payload: 0 out of line, 1 inline |
-//! | number | payload, bytes; left out if the payload is inline |
+//! | number | length of the payload (bytes); left out if the payload is inline |
 //! | 8 bytes | checksum of the payload; left out if the payload is inline or an estimate |
 //! | 4 bytes | checksum |
 //!
@@ -24,17 +24,17 @@
 //!
 //! | what | field |
 //! |---|---|
-//! | number | window, seconds |
-//! | byte | slices of the window |
+//! | number | length of the window (seconds) |
+//! | byte | number of slices of the window |
 //! | byte | clock source: 0 system, 1 manual, 2 system and the key expires when the counter is empty |
 //! | number | the number of its newest slice |
 //! | byte | offset: the number of a slice whose tag is 1 |
 //!
 //! Each member and each set bit has a tag, which stands for the slice in which it was last added: `1 + (slice - offset)
-//! mod 15` in a window of up to 14 slices, `mod 255` in a larger one. A member's tag is the byte before the member. A
-//! text that members begin with has a byte 0 in place of a tag. The tags of a segment's set bits follow the segment,
-//! with 4 or 8 bits each. The first of two tags is in the lower half of a byte. Every tag stands for a slice that has
-//! not expired when the newest slice begins.
+//! mod 15` in a window of up to 14 slices, `mod 255` in a window of more. A member's tag is the byte before the member.
+//! A prefix that is stored once for several members has a byte 0 in place of a tag. The tags of a segment's set bits
+//! follow the segment, with 4 or 8 bits each. The first of two 4-bit tags is in the lower half of a byte. Every tag
+//! stands for a slice that has not expired when the newest slice begins.
 //!
 //! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
@@ -142,9 +142,9 @@ impl CounterForm {
         Ok((form, reader))
     }
 
-    /// The format of the chunks of a dump. Its fingerprint must change whenever chunks that were read earlier would not
-    /// fit later chunks. So it changes with every newly set bit, with any change of the members, and when a slice
-    /// begins.
+    /// The format of the chunks of a dump. The fingerprint seeds the checksums of chunks, so that chunks from before
+    /// and after a change cannot be combined. It changes with every newly set bit, with any change of the members, and
+    /// when a slice begins.
     fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
         ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), members_sum) }
     }
@@ -179,13 +179,13 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
         CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     let window = window.with_volatile(is_volatile);
-    // `Window::new` removes slices that the window does not need. So a header with another number of slices is damaged.
+    // A stored window has as few slices as cover it. If `Window::new` lowers the number, the header is damaged.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
 }
 
-/// The checksum of the members of an exact counter. It is needed, since other members may have the same length. It is 0
-/// for an estimating counter, because its header has the numbers of set bits, which change with every new bit.
+/// The checksum of the members of an exact counter. It distinguishes dumps of members that have the same length. It is
+/// 0 for an estimating counter: the header has the numbers of set bits, which change with every new bit.
 fn members_sum(counter: &Counter) -> u64 {
     if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
 }

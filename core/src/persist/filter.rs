@@ -124,7 +124,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // The filter that remains after `finish` has no parameters.
+        // `finish` takes the filter out, and leaves a filter without sub-filters and parameters.
         let has_parameters = !self.filter.chain().is_empty();
         if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
     }

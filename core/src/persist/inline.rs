@@ -1,7 +1,7 @@
 //! Small payloads of filters. A payload of up to 4 KiB is stored inline, as a part of the header. The filter is then
 //! stored as a header alone.
 //!
-//! The last field of a header says where the payload is:
+//! The last field of a header has the payload, or says that it is elsewhere:
 //!
 //! | byte | what follows |
 //! |---|---|
@@ -24,8 +24,8 @@ use crate::error::Error;
 use crate::golomb_rice;
 use crate::size_limit::try_filled;
 
-/// The largest payload that is written into a header, in bytes. The number may be changed, up to [`READ_MAX_BYTES`]:
-/// readers accept payloads of any size outside the header.
+/// The largest payload that is written into a header, in bytes. The number may be changed, but only up to
+/// [`READ_MAX_BYTES`], because readers decode no larger payload.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
 /// The largest payload that is decoded from Golomb-Rice code, in bytes. The limit is needed, because a few bytes of
@@ -52,7 +52,7 @@ pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
 
 /// Writes the last field of a header. It is the payload, either as it is or in Golomb-Rice code, or a byte that says
 /// that the payload is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are
-/// set. If the payload is stored outside the header, the caller may append further fields.
+/// set.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
@@ -70,8 +70,8 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
     }
 }
 
-/// Reads the last field of a header and returns the payload. The result is `None` if the payload is stored outside the
-/// header; the header may then have further fields. A bitmap in the result always has the right length.
+/// Reads the last field of a header and returns the payload, a bitmap of `num_bits` bits. The result is `None` if the
+/// payload is stored outside the header.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].

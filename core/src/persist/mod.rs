@@ -66,16 +66,16 @@
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
-//! | RDB, DUMP | a string | unless inline: its length, then pieces, each with a checksum | `rdb.rs` |
-//! | SCANDUMP, AOF | chunk 1 | unless inline, chunks: a piece, then its checksum | `chunks.rs` |
+//! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs` |
+//! | SCANDUMP, AOF | chunk 1 | further chunks, each a piece and its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is
 //! inline in the header (`inline.rs`), and the value is then stored as a header alone. `bloom.rs` and `counting.rs`
 //! describe the fields of the headers.
 //!
 //! RedisBloom-compatible filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind
-//! nor checksum, and their chunks have no checksum. `filter.rs` distinguishes the two formats. In RDB, a partially
-//! loaded RedisBloom-compatible filter has RedisBloom's header within this library's own format.
+//! nor checksum, and their chunks have no checksum. `filter.rs` distinguishes the two formats. A partially loaded
+//! RedisBloom-compatible filter is stored in RDB files as `rdb.rs` describes, with RedisBloom's header.
 //!
 //! Files (`file/`) contain dumps of any number of values, and checksums of their own.
 //!

@@ -21,8 +21,8 @@ use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::SizeLimit;
 
-/// The version number that the server stores with this module's RDB values. It stands for the primitives and their
-/// order. Headers have their own version.
+/// The version number that the server stores with this module's RDB values. It changes only if the sequence of numbers
+/// and strings changes. Headers have their own version.
 pub const ENCODING: u32 = 1;
 
 /// The largest piece of payload, in bytes. The server compresses and copies whole strings. So this limits the memory
@@ -93,7 +93,7 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
     piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
 }
 
-/// Writes a header that does not contain its payload, and the part of the payload that has been loaded.
+/// Writes a header, then the whole payload, or of a partially loaded value the part that has been loaded.
 fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &mut impl Sink) {
     let (payload_bytes, fingerprint) = (payload.len(), fingerprint_of(format, header));
     sink.string(header);

@@ -13,7 +13,8 @@
 //! | 16 | 4 | growth |
 //! | 20 | 53 each | sub-filter: bytes, bits, items, error rate and bits an item (f64), hashes (4), capacity, n2 (1) |
 //!
-//! The fields of a sub-filter have 8 bytes if no other number is given.
+//! The fields of a sub-filter have 8 bytes if no other number is given. If `n2` is not 0, the sub-filter has `2^n2`
+//! bits.
 //!
 //! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's own unsigned numbers,
 //! doubles and strings. First come the number of items in all sub-filters, the number of sub-filters, the options (from
@@ -55,7 +56,7 @@ fn shapes(filter: &BloomFilter) -> impl Iterator<Item = (&SubFilter, &Shape)> {
     filter.chain().iter().filter_map(|one| Some((one, &one.classic()?.shape)))
 }
 
-/// The rules by which a RedisBloom-compatible filter grows. They are stored in its first sub-filter.
+/// The options and the growth factor of a RedisBloom-compatible filter. They are kept in its first sub-filter.
 fn rules(filter: &BloomFilter) -> Rules {
     let first = filter.chain().first().and_then(SubFilter::classic);
     first.map_or(Rules { options: 0, growth: 0 }, |classic| classic.rules)
@@ -118,8 +119,7 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
 
-/// Reads a header. Checks the rules of the filter, and the shape and the number of items of each sub-filter. It does
-/// not check bits.
+/// Reads a header. Checks the options and the growth factor, and the shape and the number of items of each sub-filter.
 fn decode_header(bytes: &[u8]) -> Result<Described, Error> {
     let mut reader = HeaderReader::plain(bytes);
     let total_items = reader.u64("size")?;
@@ -217,7 +217,7 @@ pub fn load_rdb(
     // cause a large allocation.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
-            // A sub-filter without bits is omitted, for the reason given at `ends_without_bits`.
+            // A last sub-filter without bits is omitted, because RedisBloom never adds an item to it.
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };

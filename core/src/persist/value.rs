@@ -50,10 +50,10 @@ impl Kind {
 pub enum ChunkFormat {
     /// A chunk is a piece of payload and its checksum.
     Checked {
-        /// A number that changes whenever chunks that were read earlier would not fit later chunks.
+        /// The seed of the checksums. It changes if chunks from before and after a change must not be combined.
         fingerprint: u64,
     },
-    /// A chunk is a piece of payload alone, as in RedisBloom's format.
+    /// A chunk is a piece of payload without a checksum, as in RedisBloom's format.
     Plain,
 }
 
@@ -117,9 +117,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// Overwrites a part of the payload with the piece that `SCANDUMP` returned together with the iterator `next`.
-    /// RedisBloom does the same, in any order of chunks. This method is only for chunks that another server has already
-    /// accepted.
+    /// Overwrites a part of the payload with the chunk that `SCANDUMP` returned together with the iterator `next`. This
+    /// is only for replicated chunks: a primary with RedisBloom accepts chunks of a complete filter, in any order.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.

@@ -10,7 +10,7 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// For each full or started MiB of payload, a file has at most this number of bytes besides the payload: records and
+/// The largest number of bytes that a file has in addition to each MiB of payload (rounded up), for records and
 /// checksums.
 const AROUND_BYTES: usize = 256;
 

@@ -53,7 +53,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads up to the next value, and skips the rest of the previous value. Returns its entry; `None` at the end of
+    /// Skips the rest of the previous value. Returns the kind, key and expiry of the next value; `None` at the end of
     /// the file.
     ///
     /// ```
@@ -95,7 +95,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next chunk of the present value, with its iterator; `None` at the end of the value.
+    /// The next chunk of the current value, after its `SCANDUMP` iterator; `None` at the end of the value.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -137,7 +137,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Skips the rest of the present value, but checks it.
+    /// Skips the rest of the current value, but checks it.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -159,7 +159,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Loads the present value. The caller must not have read any of its chunks.
+    /// Loads the current value. The caller must not have read any of its chunks.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};

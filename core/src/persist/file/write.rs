@@ -38,7 +38,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Begins a value with its entry.
+    /// Begins a value. `entry` has its kind, key and expiry.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Writes a chunk of the current value, with its iterator.
+    /// Writes a chunk of the current value, and the iterator that `SCANDUMP` returned with it.
     ///
     /// ```
     /// use rollcall_core::persist::file::{FileError, Writer};
@@ -115,7 +115,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Writes a whole value: its entry, then each chunk with its iterator.
+    /// Writes a whole value: its kind, key and expiry, then each chunk with the iterator that `SCANDUMP` returned.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
