@@ -126,7 +126,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
         (Parameter::Expansion, true) => {
             format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
         }
-        // This text ends with a space, as RedisBloom's text does.
+        // RedisBloom's text is the part before `got`. It ends with the space, so no comma can follow the bracket.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")

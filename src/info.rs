@@ -20,8 +20,8 @@ pub fn register(ctx: Ctx) {
     raw::register_info_function(ctx.as_ptr(), Some(report));
 }
 
-/// The kinds of values in one section of `INFO`. Each has the name of its two figures: the number of values, and their
-/// bytes.
+/// Figures of one section of `INFO`. Each row has a name and the kinds of values to count. A second figure, with
+/// `_bytes` after the name, has the bytes of these values.
 type Kinds = [(&'static str, &'static [ValueKind])];
 
 const FILTERS: &Kinds = &[

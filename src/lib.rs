@@ -5,7 +5,7 @@
 //! [`args`] define the options, the size limits and the arguments of commands. [`commands`] execute the commands, and
 //! [`reply`] writes their replies. This file registers all of these with the server, in the right order.
 
-// A module has no public items. Its documentation is for developers of the module (`cargo doc
+// No other crate uses this crate. Its documentation is for developers of the module (`cargo doc
 // --document-private-items`).
 #![allow(rustdoc::private_intra_doc_links)]
 
@@ -42,7 +42,7 @@ const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. It
 /// declares that `rdb_save` may run on another thread while clients read the value, and that a key opened for writing
-/// may be null. As long as any loaded module does not set this option, the server forks a process to save.
+/// may be null. If even one loaded module does not set this option, the server forks a process to save.
 const HANDLE_FORKLESS: u32 = 1 << 6;
 
 /// True from the end of a successful [`load`] until the server unloads the module.

@@ -20,9 +20,9 @@ use rollcall_core::size_limit::SizeLimit;
 /// The bytes by which values may grow beyond `maxmemory` under the policy `noeviction`.
 const SLACK: u64 = 64 << 10;
 
-/// Under an eviction policy, values may grow by at least this number of bytes beyond `maxmemory`, and at least by
-/// `maxmemory` divided by [`EVICTING_SLACK_DIVISOR`]. It is more than under `noeviction` ([`SLACK`]), because the
-/// server frees memory before its next command.
+/// Under an eviction policy, values may grow beyond `maxmemory` by this number of bytes, or by `maxmemory` divided by
+/// [`EVICTING_SLACK_DIVISOR`] if that is more. This is more than under `noeviction` ([`SLACK`]), because the server
+/// evicts keys before its next command.
 const LEAST_EVICTING_SLACK: u64 = 1 << 20;
 const EVICTING_SLACK_DIVISOR: u64 = 16;
 
@@ -36,8 +36,8 @@ pub struct ServerLimit<'a> {
 struct Bounds {
     /// The largest allowed size of a value in bytes.
     key_bytes: u64,
-    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if there is no such limit. At
-    /// first it is a lower bound, so that a small growth does not need the server's INFO.
+    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if there is no such limit. It
+    /// begins with a number that is certainly left. Only a command that needs more reads the server's INFO.
     left: Option<Cell<u64>>,
 }
 
@@ -54,8 +54,8 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
-    /// Returns the limits of a COPY. A Valkey in a cluster has none: its callbacks cannot tell a client's COPY from one
-    /// that follows imported slots, which must succeed.
+    /// Returns the limits of a COPY. On a Valkey in a cluster there are none. Its callbacks cannot tell a client's COPY
+    /// from a COPY that another node sends while a slot migrates to this node, and that must succeed.
     pub fn for_copy() -> Self {
         let has_none = must_store() || is_valkey() && server_flags() & raw::REDISMODULE_CTX_FLAGS_CLUSTER != 0;
         let none = has_none.then_some(Bounds { key_bytes: u64::MAX, left: None });
@@ -103,15 +103,15 @@ impl<'a> ServerLimit<'a> {
     }
 }
 
-/// Whether there are no limits on values in a callback without a client. This is the case on replicas, for RDB files
-/// and the AOF, and during full synchronisations. It is also the case while this node imports slots, because the other
-/// node deletes its keys even if they are rejected here.
+/// Whether a callback must store a value of any size: on a replica, while an RDB file or the AOF is loaded, and during
+/// a full synchronisation. Also while this node imports slots, because the other node deletes its keys even if they are
+/// rejected here.
 fn must_store() -> bool {
     let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
     server_flags() & exempt != 0 || slot_import::is_running()
 }
 
-/// Returns the number of bytes by which values may grow: up to `maxmemory`, plus the slack of its policy.
+/// Returns the number of bytes by which values may grow: up to `maxmemory`, and a little beyond it.
 fn maxmemory_left() -> u64 {
     let Some(memory) = facts::memory() else { return u64::MAX };
     let slack = if memory.evicts { LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR) } else { SLACK };

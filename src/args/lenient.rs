@@ -9,8 +9,8 @@
 //! | options | whole words in upper or lower case | words in upper or lower case, by their first letters |
 //! | where | anywhere after the command, even in place of the key | after the key, up to a word that begins with `I` |
 //! | unknown words | ignored | rejected |
-//! | option given twice | the first `EXPANSION` counts | the last counts, and only the last has to be in range |
-//! | `NONSCALING` with `EXPANSION` | rejected | `NONSCALING` counts |
+//! | option given twice | the first `EXPANSION` is used | the last is used, and only the last has to be in range |
+//! | `NONSCALING` with `EXPANSION` | rejected | `NONSCALING` wins |
 //!
 //! In `BF.INSERT`, a word that begins with `C` means `CAPACITY`, with `ER` `ERROR`, otherwise with `E` `EXPANSION`, and
 //! with `I` `ITEMS`. A word that begins with `N` means `NOCREATE` if its third letter is `C`, otherwise `NONSCALING`.
@@ -24,10 +24,9 @@
 //! If the lower 32 bits of the expansion are 0, RedisBloom makes a filter whose second sub-filter has no bits. Such a
 //! filter contains every item as soon as it grows. This module uses RedisBloom's default growth instead.
 //!
-//! This parser rejects commands that RedisBloom rejects. It also rejects commands from a primary with this module that
-//! create a filter in Rollcall's own layout (`lines`). They have the options `SEED` and `LAYOUT`, which the strict
-//! parser reads. RedisBloom's `BF.INSERT` does not know these options, and with them `BF.RESERVE` has too many words
-//! for RedisBloom.
+//! This parser rejects commands that RedisBloom rejects; the caller then uses the strict parser. So commands from a
+//! primary with this module may create a filter in Rollcall's own layout (`lines`). They have the options `SEED` and
+//! `LAYOUT`, which RedisBloom's `BF.INSERT` does not know, and which are too many words for its `BF.RESERVE`.
 
 use std::ffi::CString;
 

@@ -18,8 +18,7 @@ use rollcall_core::error::{Error, Parameter};
 fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
-        // For a negative number, RedisBloom replies that it is out of range, and not that it is no number. So does this
-        // error.
+        // As in RedisBloom, the error for a negative number says "out of range", not "not a number".
         return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
     let expected = format_args!("whole number below {bound}");
@@ -32,8 +31,8 @@ pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     unsigned(parameter, arg, i64::MAX as u64, "2^63")
 }
 
-/// Parses the number of keys, which is the first argument of the command. Returns `None` unless the number is at least
-/// 1 and at least as many arguments follow it.
+/// Parses the number of keys, which is the first argument of the command. Returns `None` if it is 0, or more than the
+/// number of arguments after it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(parse_canonical(args.get(1).bytes())?).ok()?;
@@ -101,7 +100,7 @@ pub struct WindowOptions {
     pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
-    /// The time slice in which the window begins. Only commands from a primary or the AOF have it.
+    /// The number of the newest slice of a new window. Only commands from a primary or the AOF give it.
     pub slice: Option<u64>,
 }
 
@@ -111,8 +110,8 @@ pub fn narrow(number: u64) -> u32 {
 }
 
 impl Options {
-    /// Returns `error`. If it is about a number out of range, the number is replaced by the one that the client gave.
-    /// That number may not fit in 32 bits.
+    /// Returns `error`. In an error about a number out of range, the number is replaced by the number that the client
+    /// gave, because [`narrow`] may have lowered it.
     pub fn as_given(&self, error: Error) -> Error {
         let Error::OutOfRange { parameter, expected, got } = error else { return error };
         let given = match parameter {
@@ -171,8 +170,7 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
 
-/// The error for a capacity in a command on counters. It is given as `CAPACITY`, or as a number in the place of the
-/// first option.
+/// The error for a capacity in a command on counters, given as `CAPACITY` or as a number in place of the first option.
 pub const NO_CAPACITY: &str = "a counter needs no CAPACITY: its ERROR holds for any number of members";
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
@@ -241,7 +239,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
 /// Returns the error for the word `given`, which is not one of the `allowed` options. The error lists the allowed
 /// options.
 fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items: bool) -> CommandError {
-    // `RESERVE` accepts `VOLATILE` only so that it can reject it later and give the reason.
+    // The list leaves out `VOLATILE` for `RESERVE`, which parses this option only to reject it with a reason.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
     let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::name).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
@@ -282,8 +280,8 @@ fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
 }
 
 /// Parses the value of an expiry option (`EX`, `PX`, `EXAT`, `PXAT`), with the same ranges as in the server's `SET`.
-/// Returns milliseconds since 1970. A time in the past from a client is an error, because every call would create the
-/// key again.
+/// Returns milliseconds since 1970. A client may not give a time in the past: the key would expire at once, so that
+/// every call would create it again.
 fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),

@@ -57,7 +57,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
     key.set_expiry(expiry);
-    // A move to the slice of the system clock causes the same event.
+    // If the window has moved to the slice of the system clock, `announce` sends this event for the move.
     let event = (changed && made == Move::Stay).then_some(Verb::Advance);
     let effects = Effects { event, after: made, expiry, ..Effects::default() };
     announce::<T>(ctx, key.close(), effects, || ());

@@ -45,8 +45,8 @@ impl Changing for BloomFilter {
         if !must_obey(ctx) {
             return given(Self::INSERT_OPTIONS);
         }
-        // The options are parsed as RedisBloom does only if they are not valid for this module. An option that both
-        // have means the same in both.
+        // Options that this module's parser rejects are parsed as RedisBloom parses them. Options that both parsers
+        // accept have the same meaning in both.
         given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
     }
 

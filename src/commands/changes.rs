@@ -51,7 +51,8 @@ pub(super) trait Changing: Family + Windowed {
         Ok(())
     }
 
-    /// Completes a partially loaded value, if a replicated command may add items to such a value.
+    /// Completes a partially loaded value before a replicated command adds items to it. Does nothing if values of this
+    /// type cannot be completed; the command then fails.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
         Ok(())
     }
@@ -104,7 +105,7 @@ pub(super) fn reserve<T: Changing>(
 pub(super) struct Handled<'a> {
     /// The number of handled items, whether new or not. The first rejected item and all items after it are not handled.
     pub(super) items: usize,
-    /// The items that changed the value, for commands in which they need not be the first items. `items` is then 0.
+    /// The items with which `ADMIT` changed the value, which need not be the first items. `items` is then 0.
     pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,
@@ -127,10 +128,9 @@ pub(super) struct Addition<'a, F> {
 }
 
 impl<'a, F> Addition<'a, F> {
-    /// Replicates the handled items as a command that adds them to a value with the commands' prefix `prefix`.
-    /// `created` has the parameters of the value, if the command created it. They are replicated too, unless the
-    /// unchanged command leads to the same parameters. Replicating the unchanged command is cheapest: without a replica
-    /// and an AOF, the server copies nothing.
+    /// Replicates the handled items with a command of the prefix `prefix`. `created` has the parameters of the value,
+    /// if the command created it. If the arguments of the running command have the same effect on a replica, they are
+    /// replicated unchanged. This is cheapest: without a replica and an AOF, the server copies no arguments.
     #[inline]
     fn replicate<T: Family, C: Creating<T>>(
         &self,
@@ -169,7 +169,7 @@ pub(super) fn add<'a, T: Changing>(
 ) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
-        // `must_obey` is called only here, because it takes the server as long as a look-up of a key.
+        // `must_obey` is called only for this error, because a call takes as long as a look-up of a key.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
             T::complete(&mut key)?;
             value_mut::<T>(&mut key)
@@ -219,7 +219,7 @@ fn add_to_missing<'a, T: Changing>(
     if handled.items == 0 && !changed {
         return handled.rejected.map_or(Ok(key.close()), Err);
     }
-    // The totals for `INFO` do not include the value yet. But if it was promoted or has grown already, that counts.
+    // The new value is not in the totals for `INFO` yet. A promotion to an estimate and growths are counted here.
     before.count_events(&value.share());
     let prefix = value.prefix();
     let expiry = create(ctx, &mut key, value, addition.expiry);

@@ -65,7 +65,7 @@ fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
 }
 
 /// Adds a dump chunk to an existing value. A client has to send the chunks in order. Replicated chunks may come in any
-/// order, because RedisBloom writes each chunk to its position.
+/// order, because a primary with RedisBloom accepts any order.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
@@ -105,7 +105,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     taken.map_err(|error| rejected::<T>(ctx, args.get(1), error))?;
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
-        // A client sends chunks in order, so only the last chunk can complete the value.
+        // A client's last chunk has completed the value, so a `VOLATILE` key gets its expiry now.
         Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry_of(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
@@ -118,8 +118,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Creates a partially loaded value from the header of a dump.
 ///
-/// If this module has not registered BF.*, a client cannot create a RedisBloom-compatible filter. A replicated command
-/// can, because the AOF contains the loaded part of each partially loaded filter.
+/// If this module has not registered BF.*, a client cannot begin to load a RedisBloom-compatible filter. Commands from
+/// the AOF can, because a rewritten AOF has the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {

@@ -20,7 +20,7 @@ pub(super) type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
 
 /// The parameters with which a command creates a value of family `T`.
 pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
-    /// The cache of the last parameters, formatted as options.
+    /// The cache of [`Self::with_words`].
     const LAST_WORDS: &'static LastWords<Self>;
 
     /// Returns the configured default parameters for a value that the running command creates. `command` has all
@@ -48,8 +48,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     /// spaces between them.
     fn options(&self) -> String;
 
-    /// Whether the unchanged command makes a replica or the AOF create a value with these parameters. A replica uses
-    /// the library's defaults for missing options. So no later version may change these defaults.
+    /// Whether a replica creates a value with these parameters if it gets the client's command without changes. A
+    /// replica uses the library's defaults for missing options. So no later version may change these defaults.
     fn is_implied(&self) -> bool;
 
     /// Calls `with` with all parameters as option words of `INSERT`. If there is a [`Self::size`], `CAPACITY` and
@@ -80,13 +80,13 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
 /// The effects of a command on a key, which replicas and subscribers of events must learn of.
 #[derive(Default)]
 pub(super) struct Effects {
-    /// The move of the window before the value was changed.
+    /// The move of the window that was made before the value was changed.
     pub(super) before: Move,
     /// Whether the command created the value. For a merge it is false, even if the merge created the value.
     pub(super) created: bool,
-    /// The keyspace event of the change; `None` if at most the window changed.
+    /// The keyspace event of the change; `None` if nothing or only the window changed.
     pub(super) event: Option<Verb>,
-    /// The move of the window after the value was changed.
+    /// The move of the window that was made after the value was changed.
     pub(super) after: Move,
     /// The new expiry of the key in milliseconds since 1970, if the command set one.
     pub(super) expiry: Option<i64>,

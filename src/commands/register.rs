@@ -49,8 +49,8 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     // RF.* are registered with every value of the option `commands`, because a primary or an AOF may send them. With
     // `commands lc`, clients cannot call RF.* commands.
     //
-    // If another module owns BF.*, this module does not add the category of BF.*. If it did, the RedisBloom of Redis 8
-    // would not load. If RedisBloom was loaded first, the RF.* commands join its category.
+    // If another module owns BF.*, this module does not add the ACL category `bloom`. If it did, the RedisBloom of
+    // Redis 8 would not load later. If RedisBloom has added this category already, the RF.* commands join it.
     for command in BLOOM {
         let renamed =
             |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();

@@ -16,12 +16,12 @@ use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 /// The value of the option `SINCE` that stands for all members of a counter, instead of a number of seconds.
 const ALL: &[u8] = b"-";
 
-/// The keys of a set operation, and for each key how far back in time members count.
+/// The keys of a set operation, and the values of its option `SINCE`.
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
-    /// How many seconds back in time members count: no element without `SINCE`, one element for all keys, or one
-    /// element per key. An element `None` means all members.
+    /// The values of `SINCE`, in seconds: no element without `SINCE`, one element for all keys, or one element per key.
+    /// An element `None` means all members.
     seconds: Vec<Option<u64>>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn view<'c>(
     })
 }
 
-/// For each operation, how many of the first keys must exist for a result that is not empty. See [`Operands::views`].
+/// For each operation, a number of keys: if one of that many first keys is missing, the result is empty.
 const UNION: usize = 0;
 const DIFFERENCE: usize = 1;
 const INTERSECTION: usize = usize::MAX;

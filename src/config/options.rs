@@ -96,7 +96,7 @@ impl Setting {
         CUCKOO.iter().any(|option| std::ptr::eq(option, self))
     }
 
-    /// Whether Redis 8 has an option of the same name, so that the name has no prefix.
+    /// Whether Redis 8 has an option of the same name, without the prefix `rollcall.`.
     pub fn is_unprefixed(&self) -> bool {
         matches!(self.kind, SettingKind::FilterRate | SettingKind::FilterWhole { .. })
     }
@@ -141,7 +141,7 @@ impl Setting {
         }
     }
 
-    // Both texts are the same as in Redis 8, because tools may match on them.
+    // `invalid` and `out_of_range` have the texts of Redis 8, because tools may match on them.
 
     fn invalid(&self) -> String {
         format!("Invalid value for `{}`", self.name.to_string_lossy())

@@ -99,8 +99,8 @@ unsafe fn set(
 ) -> c_int {
     guard(
         "a configuration setter",
-        // SAFETY: the caller promises that the pointers are valid. The server frees the string; the bytes are copied
-        // into it.
+        // SAFETY: the caller promises that the pointers are valid. The server copies the error text into a string, and
+        // frees this string later.
         || unsafe {
             let option = setting(data);
             match read(option) {

@@ -24,8 +24,8 @@ const MALLOC_ALIGN: usize = 8;
 /// The alignment in bytes that most mallocs give to a block whose size is a multiple of 16.
 const DOUBLE_ALIGN: usize = 16;
 
-/// If an allocation of at least this number of bytes fails, it returns null instead of ending the process: it uses the
-/// server's functions such as `TryAlloc`. If a smaller allocation fails, the machine has no memory left at all.
+/// Allocations of at least this number of bytes use functions of the server such as `TryAlloc`, which return null if
+/// memory is lacking. If a smaller allocation fails, the server ends the process: the machine has no memory left.
 const TRY_BYTES: usize = 64 * 1024;
 
 /// The size of a cache line in bytes. Bitmaps are aligned to it.
@@ -55,8 +55,8 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 pub unsafe fn begin() {
-    // The alignment is probed only at the first load. Blocks may be left from a failed load, and a second probe must
-    // not change how their padding is computed.
+    // The alignment is measured only at the first load. After a failed load, old blocks may still exist, and the
+    // alignment must stay the same, because it determines their padding.
     if ALIGNMENT.load(Ordering::Relaxed) == 0 {
         // SAFETY: as the caller promises.
         ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
@@ -243,7 +243,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         }
         if !pointer.is_null() {
             ALLOCATED.add(layout.size() as u64);
-            // Bitmaps are the large blocks that begin with zeros.
+            // A large block that is requested with zeros is a bitmap.
             if zeroed {
                 huge::queue_block(pointer, layout.size());
             }
@@ -356,7 +356,7 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
     // SAFETY: as the caller promises.
     unsafe {
         let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
-        // No server moves blocks of this size. Besides, the background thread may be making pages of one huge.
+        // No server moves blocks of this size. Besides, the background thread may be changing their pages (`huge`).
         if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES {
             return pointer;
         }

@@ -83,8 +83,8 @@ pub fn server_flags() -> u32 {
     unsafe { api!(RedisModule_GetContextFlags(std::ptr::null_mut())) as u32 }
 }
 
-/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. The server compares the same number
-/// with `maxmemory`: buffers of replicas and of the AOF do not count.
+/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. Buffers of replicas and of the AOF
+/// are not included, as when the server itself compares its memory with `maxmemory`.
 pub fn used_memory_ratio() -> f64 {
     // SAFETY: takes no arguments.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })

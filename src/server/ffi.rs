@@ -158,10 +158,9 @@ impl Ctx<'_> {
     /// name stay unchanged.
     ///
     /// The function replaces the name in the array of arguments that the server passed, because the server replicates
-    /// that array. The server copies the array only if it has a replica or an AOF. Otherwise this call costs only two
-    /// stores. `RM_Replicate` would look up the command and copy all arguments first. If a server replicated another
-    /// array, it would send the command under the client's name. A new filter would then get another layout on the
-    /// replica. The tests compare replicas on every supported server.
+    /// that array. This is cheaper than `RM_Replicate`, which looks up the command and copies all arguments even
+    /// without a replica or an AOF. The API does not promise which array the server replicates, so tests compare
+    /// replicas on every supported server.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         raw::replicate_verbatim(self.ptr);
@@ -170,8 +169,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Replicates `command` with `arguments`, instead of the running command. The arguments are passed as one list,
-    /// because the server would copy a list in two parts twice.
+    /// Replicates `command` with `arguments`, instead of the running command. The server would copy the arguments twice
+    /// if they were passed as two lists.
     pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>]) {
         let strings: *const *mut RedisModuleString = arguments.as_ptr().cast();
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number. An `Arg` is a pointer.

@@ -21,8 +21,8 @@ pub fn make_resident(memory: &[u8]) {
     let _ = memory;
 }
 
-/// Returns the pages of a large block that is about to be freed to the operating system, unless this is the main
-/// thread. Smaller blocks are left to the allocator.
+/// Gives the pages of a large block back to the operating system in small steps, before the caller frees the block. On
+/// the main thread and for smaller blocks it does nothing, and the allocator frees the block in one step.
 ///
 /// # Safety
 /// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.
@@ -41,19 +41,19 @@ mod linux {
     use super::huge;
     use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
-    /// The kernel is asked to provide the pages of at least this number of bytes. For fewer bytes, the call takes as
-    /// much time as it saves.
+    /// The smallest memory, in bytes, for which the kernel is asked to provide all pages. For less memory, the call
+    /// takes as much time as it saves.
     pub const RESIDENT_BYTES: usize = 64 * 1024;
 
-    /// The number of bytes that are returned in one step. A step takes a few hundred microseconds.
+    /// The number of bytes that are given back to the kernel in one step, which takes a few hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
-    /// The alignment in bytes of each step: a multiple of every page size up to 64 KiB. On a system with larger pages,
-    /// a step is whole pages too, because Linux rejects an address inside a page.
+    /// The alignment in bytes of the memory that a step gives back: a multiple of every page size up to 64 KiB. On a
+    /// system with larger pages, Linux rejects memory that begins inside a page.
     const LARGE_PAGE_BYTES: usize = 64 << 10;
 
-    /// The alignment in bytes of the range that [`populate`] passes to the kernel: a divisor of every page size. On a
-    /// system with larger pages, the kernel rejects a range that is not aligned to them.
+    /// The alignment in bytes of the range that [`populate`] passes to the kernel: the smallest page size. On a system
+    /// with larger pages, the kernel may reject the range, which does no harm.
     const SMALL_PAGE_BYTES: usize = 4096;
 
     /// Asks Linux to provide the pages of `memory`.
@@ -65,8 +65,8 @@ mod linux {
         unsafe { madvise(start.cast(), memory.len() + before, MADV_POPULATE_WRITE) };
     }
 
-    /// Returns the pages of a block to Linux. A step is [`STEP_BYTES`] or one huge page, because Linux does not free a
-    /// part of a huge page.
+    /// Gives the pages of a block back to Linux, in steps of [`STEP_BYTES`], or of one huge page, because Linux does
+    /// not free a part of a huge page.
     ///
     /// # Safety
     /// The same as for [`super::give_back`].

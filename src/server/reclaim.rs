@@ -69,7 +69,7 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
         };
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
         thread.spawn(free).ok().map(|_| {
-            // When the thread drops `ready`, `recv` returns an error, which is expected.
+            // This waits until the thread drops `ready`. `recv` then returns an error, which is expected.
             let _: Result<(), _> = is_ready.recv();
             (std::process::id(), sender)
         })

@@ -3,7 +3,7 @@
 //! In an atomic slot migration (`CLUSTER MIGRATION`, Redis 8.4 and later), the importing node skips a key whose RESTORE
 //! fails. The other node deletes its copy nevertheless. So during an import, a key may be rejected only if it is
 //! damaged. RESTORE runs a callback that does not know whether the key is imported, so this file listens to the
-//! server's event. The commands that follow the snapshot count as replicated commands.
+//! server's event. The other node then sends its later commands, which are replicated commands for this module.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};

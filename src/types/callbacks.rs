@@ -22,8 +22,8 @@ use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
-/// Registers a data type with the server. `rdb_load` loads its values. The server rejects a data type if another module
-/// has registered the same name. The error has this name.
+/// Registers a data type with the server. `rdb_load` loads its values. If another module has registered the same name,
+/// the function returns an error with the name.
 pub fn register<T: Family>(
     ctx: Ctx,
     data_type: &'static DataType,

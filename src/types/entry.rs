@@ -183,8 +183,8 @@ pub fn finalize<T: Family>(
     Ok(finished?)
 }
 
-/// Checks that this server may complete a partially loaded value. A classic (RedisBloom-compatible) filter is complete
-/// only if this module has registered BF.*.
+/// Checks that this module may complete a partially loaded value: a classic (RedisBloom-compatible) filter needs the
+/// data type that is registered together with BF.*.
 ///
 /// # Errors
 /// [`CommandError::NoClassic`] for a RedisBloom-compatible filter if this module has not registered BF.*.

@@ -1,6 +1,5 @@
-//! The trait [`Family`]: the differences between filters and counters for the code that connects them to the server.
-//! These are names in errors, data types, command prefixes and totals. All other code of this kind is generic over the
-//! trait.
+//! The trait [`Family`]: how filters and counters differ for the code that connects them to the server. They have
+//! different data types, command prefixes, totals, and names in errors. The other code is generic over the trait.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -78,7 +77,7 @@ pub trait Family: Stored + OnHeap {
     /// The data type of all values except complete classic (RedisBloom-compatible) filters.
     const OWN_TYPE: &'static DataType;
 
-    /// Whether the data type with this handle is one of these values' data types.
+    /// Whether `handle` belongs to one of the data types of filters, or of counters.
     #[inline]
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == Self::OWN_TYPE.handle()

@@ -55,8 +55,7 @@ verbs! {
     Madd = "MADD", "add";
     /// `REM` of LC.*: removes members.
     Remove = "REM", "rem";
-    /// `ADMIT`. The items that it adds are sent by another command that adds items. Its event says that it rejected
-    /// items.
+    /// `ADMIT`. The items that it adds are replicated by another command. Its event is sent if it rejected items.
     Admit = "ADMIT", "reject";
     Advance = "ADVANCE", "advance";
     Merge = "MERGE", "merge";
@@ -80,7 +79,7 @@ impl Prefix {
         args.get(0).bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&text[0]))
     }
 
-    /// Returns the verb of the command that adds several items without options.
+    /// Returns the verb of the command that adds several items: `ADD` for LC, `MADD` for BF and RF.
     pub fn add_all(self) -> Verb {
         if self == Prefix::Lc { Verb::Add } else { Verb::Madd }
     }

@@ -37,11 +37,11 @@ struct Total {
 }
 
 static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Metric::new() } }; KINDS];
-/// The number of items in all complete filters together.
+/// The number of items in all filters that are completely loaded.
 pub static ITEMS: Metric = Metric::new();
-/// The sum of the capacities of all complete filters, in items.
+/// The sum of the capacities of all completely loaded filters, in items.
 pub static CAPACITY: Metric = Metric::new();
-/// The number of sub-filters of all complete filters together.
+/// The number of sub-filters of all completely loaded filters together.
 pub static SUB_FILTERS: Metric = Metric::new();
 /// The number of filters that have grown to more than one sub-filter. Windowed filters are not included.
 pub static GROWN: Metric = Metric::new();
@@ -69,7 +69,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// Returns a contribution of this kind and size. Its items, capacity and sub-filters are 0.
+    /// Returns what a value of this kind and size contributes, with 0 items, capacity and sub-filters.
     pub fn new(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
@@ -109,8 +109,8 @@ impl ValueShare {
         }
     }
 
-    /// Replaces this contribution by `after` in the totals. If the counter was promoted or the filter has grown, this
-    /// is counted. The function is not inlined, to keep the code of frequent commands small.
+    /// Replaces this contribution by `after` in the totals, and counts promotions and growths. The function is not
+    /// inlined, to keep the code of frequent commands small.
     #[inline(never)]
     pub fn becomes(&self, after: &ValueShare) {
         if self != after {
@@ -120,7 +120,8 @@ impl ValueShare {
         }
     }
 
-    /// Counts the promotion of a counter, or the growths of a filter, if `after` is the contribution after the change.
+    /// Counts what happened to a value that contributed `self` before and contributes `after` now: the promotion of a
+    /// counter from exact to an estimate, or growths of a filter.
     pub fn count_events(&self, after: &ValueShare) {
         if (self.kind, after.kind) == (ValueKind::Exact, ValueKind::Estimate) {
             PROMOTIONS.count();

@@ -18,7 +18,7 @@ use crate::server::ffi::{Args, Ctx};
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
-    /// The sliding window of the counter, and the time slice in which the window begins.
+    /// The sliding window of the counter, and the number of its newest slice.
     window: Option<(Window, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl Creating<Counter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
-        // A replicated command gets the library's defaults: if the primary has other defaults, it sends all parameters.
+        // A replicated command gets the library's defaults. A primary that is configured with others sends them.
         let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
         Creation { params, window: None }
     }

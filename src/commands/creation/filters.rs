@@ -35,7 +35,7 @@ pub(in crate::commands) struct Creation {
     /// Whether the command is replicated. If so, another server has accepted the parameters, perhaps with wider ranges
     /// than this module's.
     is_obeyed: bool,
-    /// The sliding window of the filter, and the time slice in which the window begins.
+    /// The sliding window of the filter, and the number of its newest slice.
     windowing: Option<(Windowing, u64)>,
 }
 
@@ -128,10 +128,11 @@ static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
 impl Creating<BloomFilter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
-    /// A replicated BF.* command without a layout creates a RedisBloom-compatible filter with the configured defaults:
-    /// RedisBloom sent it, or this module sent it for a RedisBloom-compatible filter. RF.* commands create filters in
-    /// Rollcall's own layout (`lines`). A replicated RF.* command gets the library's defaults: if the primary has other
-    /// defaults, it sends all parameters.
+    /// RF.* commands create filters in Rollcall's own layout (`lines`). A replicated BF.* command without a layout
+    /// creates a RedisBloom-compatible filter: RedisBloom sent it, or this module sent it for such a filter.
+    ///
+    /// A replicated RF.* command gets the library's defaults, because a primary that is configured with others sends
+    /// all parameters. All other commands get the configured defaults.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
         let (layout, params) = match (Prefix::Rf.is_of(command), is_obeyed) {

@@ -106,8 +106,8 @@ pub(super) const FILTER_WINDOW: Argument = Argument {
     choices: &[SECONDS, MANUAL, SLICES, REFRESH],
     ..argument(c"window", ArgumentKind::Block)
 };
-/// The window options of a filter in `INSERT` and `ADMIT`. Only here is `VOLATILE` allowed: these commands repeat the
-/// options in each call, so they can create an expired key again.
+/// The window options of a filter in `INSERT` and `ADMIT`. Only these commands allow `VOLATILE` (the key expires when
+/// all its items have expired): they have the options, so the next call can create the key again.
 pub(super) const FILTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..FILTER_WINDOW };
 /// The options of a counter's sliding window.

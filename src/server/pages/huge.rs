@@ -1,8 +1,8 @@
 //! Huge pages inside large bitmaps, for the option `huge-pages`.
 //!
-//! A bitmap begins with small pages. The background thread that frees values makes the whole pages of 2 MiB inside the
-//! bitmap huge, one at a time. If the kernel made the whole bitmap huge at once, nearly every item that is added first
-//! would wait while a huge page is cleared. In a filter of 184 MB, that takes 30 ms.
+//! A bitmap begins with small pages. The background thread that frees values then turns each aligned 2 MiB inside the
+//! bitmap into a huge page, one at a time. If the kernel used huge pages from the start, the first added items would
+//! wait while it clears huge pages: 30 ms in all for a filter of 184 MB.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -154,9 +154,9 @@ mod kernel {
 
     /// Makes the page at this address huge.
     ///
-    /// A page that was never written becomes huge when Linux first provides it. The parts of a page that was written
-    /// before are copied into a huge page (since Linux 6.1). Parts that were provided in between would prevent the
-    /// first way, so the copy comes last.
+    /// The first call allows a huge page. The second call provides it, if no part of the page was used before.
+    /// Otherwise the third call copies the small pages into a huge page (since Linux 6.1). It comes last, because
+    /// another thread may use a part during the second call.
     pub fn join(page: usize) {
         for advice in [MADV_HUGEPAGE, MADV_POPULATE_WRITE, MADV_COLLAPSE] {
             advise(page..page + PAGE_BYTES, advice);
