@@ -15,7 +15,6 @@ use crate::server::{alloc, reclaim};
 use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
 use crate::unserved;
 
-/// Registers the module's sections of `INFO` with the server.
 pub fn register(ctx: Ctx) {
     raw::register_info_function(ctx.as_ptr(), Some(report));
 }
@@ -37,7 +36,6 @@ const COUNTERS: &Kinds = &[
     ("counters_partially_loaded", &[ValueKind::PartialCounter]),
 ];
 
-/// Returns the number of values of all `kinds`.
 fn all_keys(kinds: &Kinds) -> u64 {
     kinds.iter().map(|(_, kinds)| keys(kinds)).sum()
 }

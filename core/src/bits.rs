@@ -10,7 +10,6 @@ use multiversion::multiversion;
 
 use crate::parallel::{self, PIECE_BYTES};
 
-/// The number of bits in a word.
 pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 
 /// Whether bit `index` is set.
@@ -87,7 +86,6 @@ pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
 /// depends on it.
 const PAGE_BYTES: usize = 4096;
 
-/// The number of words in a page.
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because the
@@ -144,7 +142,6 @@ pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }
 
-/// Whether any bit is set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn has_ones(bytes: &[u8]) -> bool {
     // Blocks of 64 bytes are tested as a whole, because an exit after each byte would prevent vectorization.

@@ -34,7 +34,6 @@ pub(crate) type Marks = u64;
 /// fewer waits.
 pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
-/// At most [`CHUNK`] hashes.
 pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
 
 /// Replaces the hashes in a chunk by the next hashes.
@@ -105,7 +104,6 @@ pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: 
 /// The multiplier of MurmurHash64A. RedisBloom also seeds its first hash with it.
 const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
-/// The shift of MurmurHash64A, in bits.
 const MURMUR_SHIFT: u32 = 47;
 
 /// MurmurHash64A (Austin Appleby, public domain), the 64-bit variant of MurmurHash2 for 64-bit machines.

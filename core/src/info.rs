@@ -76,9 +76,7 @@ macro_rules! field {
     };
 }
 
-/// The function that computes a field of a filter.
 type OfFilter = fn(&FilterAt<'_>) -> Field;
-/// The function that computes a field of a counter.
 type OfCounter = fn(&CounterAt<'_>) -> Field;
 
 /// The number of fields in the reply of `BF.INFO` without a field name. Clients expect exactly five. So the other

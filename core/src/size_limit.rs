@@ -79,14 +79,12 @@ pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     list.try_reserve_exact(more).map_err(|_| out_of_memory::<T>(more))
 }
 
-/// An empty list with room for `len` elements.
 pub(crate) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut list = Vec::new();
     try_reserve(&mut list, len)?;
     Ok(list)
 }
 
-/// A list with copies of `elements`.
 pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(elements.len())?;
     list.extend_from_slice(elements);
@@ -114,7 +112,6 @@ pub fn try_collect_ok<T, E: From<Error>>(
     Ok(list)
 }
 
-/// A list of `len` copies of `element`.
 pub(crate) fn try_filled<T: Clone>(len: usize, element: T) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(len)?;
     list.resize(len, element);

@@ -273,7 +273,6 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
     Ok(())
 }
 
-/// Parses the value of `LIMIT` in `ADMIT`, a whole number from 0 to 2^63 - 1.
 fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     let given = given.bytes();
     below_2_63(given).ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given))

@@ -50,8 +50,8 @@ impl Changing for Counter {
         Handled { items: handled, new, rejected, some: Vec::new() }
     }
 
-    /// Rejects a `LIMIT` above the counter's `EXACT` limit. It could not be reached, because a counter that would
-    /// exceed its `EXACT` limit admits nothing.
+    /// Rejects a `LIMIT` above the counter's `EXACT` limit. Such a `LIMIT` could not be reached, because a counter
+    /// admits no members beyond its `EXACT` limit.
     fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
         let exact_limit = self.params().exact_limit;
         if limit <= u64::from(exact_limit) {

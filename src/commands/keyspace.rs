@@ -50,8 +50,8 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     }
 }
 
-/// Stores a new value in a missing key, and sets the expiry of the key: `expiry`, or else that of a `VOLATILE` window.
-/// Returns the expiry in milliseconds since 1970.
+/// Stores a new value in a missing key, and sets the expiry of the key: `expiry`, or else the end of a `VOLATILE`
+/// window. Returns the expiry in milliseconds since 1970.
 pub(super) fn create<T: Family + Windowed>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
     let expiry = expiry.or_else(|| expiry_of(ctx, &value));
     set_entry(key, KeyEntry::new(State::Ready(value)));
@@ -65,7 +65,6 @@ pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     reclaim::dispose(replaced, |replaced| replaced.num_bytes() as usize);
 }
 
-/// Opens all keys in `names` for reading.
 pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {
     try_collect_ok(names.len(), names.iter().map(|name| open::<T>(ctx, name, Mode::Read)))
 }

@@ -135,7 +135,6 @@ fn members(
     Ok(())
 }
 
-/// Replies with a list of members.
 pub(super) fn reply_members(ctx: Ctx, members: &[Member<'_>]) {
     ctx.reply_array(members.len());
     let mut buffer = [0; 64];

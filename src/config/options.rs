@@ -215,13 +215,11 @@ impl Commands {
         [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
     }
 
-    /// Returns the word for this choice in the option `commands`.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].to_str().unwrap_or_default()
     }
 }
 
-/// All options of this module.
 pub static ALL: [&Setting; 12] = [
     &BF_ERROR_RATE,
     &BF_INITIAL_SIZE,

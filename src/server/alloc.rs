@@ -126,7 +126,6 @@ pub fn set_size_classes(jemalloc: bool) {
     QUANTUM.store(quantum, Ordering::Relaxed);
 }
 
-/// Returns the number of bytes that this module has allocated and not freed.
 pub fn allocated_bytes() -> u64 {
     ALLOCATED.get()
 }

@@ -115,7 +115,6 @@ pub fn memory() -> Option<Memory> {
     Some(Memory { max_bytes, used_bytes, evicts: info.text(c"maxmemory_policy") != Some(b"noeviction") })
 }
 
-/// Whether the server was built with jemalloc.
 pub fn server_uses_jemalloc() -> bool {
     MemoryInfo::read().text(c"mem_allocator").is_some_and(|name| name.starts_with(b"jemalloc"))
 }

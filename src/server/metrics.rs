@@ -19,7 +19,6 @@ impl Metric {
         Metric { numbers: [const { AtomicU64::new(0) }; ROLES] }
     }
 
-    /// Adds 1.
     pub fn count(&self) {
         self.add(1);
     }
@@ -47,7 +46,6 @@ impl Metric {
         self.add(less.wrapping_neg());
     }
 
-    /// Returns the current number.
     pub fn get(&self) -> u64 {
         self.numbers.iter().fold(0, |sum, number| sum.wrapping_add(number.load(Ordering::Relaxed)))
     }

@@ -112,7 +112,6 @@ fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bo
     sender.send(Garbage::new(value, bytes)).is_ok()
 }
 
-/// Whether the background thread has been started.
 pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }

@@ -16,7 +16,6 @@ pub enum Role {
     Other,
 }
 
-/// The number of roles.
 pub const ROLES: usize = Role::Other as usize + 1;
 
 thread_local! {

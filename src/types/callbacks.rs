@@ -183,7 +183,6 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
     );
 }
 
-/// Frees a value.
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     // SAFETY: the server frees a value of T once and does not use it afterwards.
     let entry = unsafe { KeyEntry::<T>::from_raw(value) };

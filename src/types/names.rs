@@ -84,13 +84,11 @@ impl Prefix {
         if self == Prefix::Lc { Verb::Add } else { Verb::Madd }
     }
 
-    /// Returns the name of the command `verb` with this prefix.
     #[inline]
     pub fn name(self, verb: Verb) -> &'static Name {
         &TABLE[self as usize][verb as usize].name
     }
 
-    /// Returns the name of the keyspace event that the command `verb` causes.
     #[inline]
     pub fn event(self, verb: Verb) -> &'static CStr {
         TABLE[self as usize][verb as usize].event

@@ -27,7 +27,6 @@ pub enum ValueKind {
     PartialCounter,
 }
 
-/// The number of variants of [`ValueKind`].
 const KINDS: usize = ValueKind::PartialCounter as usize + 1;
 
 /// The number of values of one kind, and the sum of their bytes.

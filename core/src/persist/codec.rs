@@ -118,7 +118,6 @@ impl HeaderWriter {
         self.u64(value.to_bits());
     }
 
-    /// Writes a number.
     pub(super) fn number(&mut self, value: u64) {
         let mut rest = value;
         while rest >= 0x80 {
@@ -128,7 +127,6 @@ impl HeaderWriter {
         self.u8(rest as u8);
     }
 
-    /// Writes a rate.
     pub(super) fn rate(&mut self, rate: f64) {
         match short_rate(rate) {
             Some((digits, mantissa)) => {
