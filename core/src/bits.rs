@@ -3,8 +3,8 @@
 //! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Stored bitmaps are these words in
 //! little-endian order, so this numbering is part of the stored format.
 //!
-//! Functions that read whole bitmaps are also compiled for processors with wide registers, and `multiversion` chooses
-//! at run time. The module is built for baseline x86-64, which has no population count.
+//! The module is built for baseline x86-64, which has no instruction that counts bits. So functions that read whole
+//! bitmaps are also compiled for newer processors, and `multiversion` chooses one of these versions at run time.
 
 use multiversion::multiversion;
 
@@ -37,8 +37,8 @@ pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
 
 /// Sets the bits at these positions, each by changing one byte. Neighbouring positions are often in the same word, and
 /// each change of a word would wait for the previous change of this word.
-// This function is not inlined: the compiler knows that `words` and `positions` do not overlap only if they are
-// parameters of a separate function.
+// This function is not inlined. For parameters of a separate function, the compiler knows that a store to `words` does
+// not change `positions`.
 #[inline(never)]
 pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);

@@ -1,6 +1,5 @@
-//! Hash functions for items and for stored bytes, and chunks of hashes. XXH3 is frozen by its specification, and
-//! MurmurHash64A by its author. So bits that are stored today can always be read. Any change of a hash function makes
-//! every stored value unreadable.
+//! Hash functions for items and for stored bytes, and chunks of hashes. Any change of a hash function would make every
+//! stored value unreadable. XXH3 is frozen by its specification, and MurmurHash64A by its author.
 
 use std::iter::from_fn;
 

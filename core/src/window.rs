@@ -20,7 +20,7 @@
 //! `n` items (Shtul, Baquero and Almeida, "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020). Time-limited Bloom
 //! filters remember the items of a span of time (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter",
 //! SAC 2023, arXiv:2306.06742). In age-partitioned filters the bits of an item lie in several slices of one filter. In
-//! this library each slice of a filter has its own bitmaps. A counter has the slice of each member or bit.
+//! this library each slice of a filter has its own bitmaps. A counter stores the slice of each member or bit.
 
 use crate::error::{Error, Parameter};
 
@@ -106,7 +106,7 @@ impl Window {
         self.seconds
     }
 
-    /// The number of slices in the window, not including the present slice, which has just begun.
+    /// The number of slices in the window, without the present slice, which is not complete yet.
     pub fn slices(&self) -> u32 {
         self.slices
     }

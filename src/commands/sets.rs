@@ -96,7 +96,7 @@ pub(super) fn view<'c>(
     })
 }
 
-/// For each operation, a number of keys: if one of that many first keys is missing, the result is empty.
+/// How many keys, from the first on, each operation needs. If one of these is missing, the result is empty.
 const UNION: usize = 0;
 const DIFFERENCE: usize = 1;
 const INTERSECTION: usize = usize::MAX;

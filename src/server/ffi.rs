@@ -127,9 +127,9 @@ impl Ctx<'_> {
 
     /// Announces that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
     ///
-    /// No key may be open during this call. A module that subscribes to events may delete any key. But the server still
-    /// reads the value of an open key when it closes the key. The server itself sends some events, such as `new`, while
-    /// a key is open.
+    /// No key may be open during this call. Another module that receives the event may delete any key, and the server
+    /// would still read the deleted value when it closes the key. The server itself breaks this rule for some events,
+    /// such as `new`.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr)) };

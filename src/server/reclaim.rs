@@ -8,7 +8,7 @@
 //! much memory each evicted key gives back. If the memory were freed later, the server would evict more keys than
 //! necessary.
 //!
-//! When it has no value to free, the thread makes pages of large bitmaps [huge], one at a time.
+//! When it has no value to free, the thread turns pages of large bitmaps into [huge] pages, one at a time.
 
 use std::hint::black_box;
 use std::sync::OnceLock;

@@ -37,8 +37,7 @@ pub fn is_main() -> bool {
     role() == Role::Main
 }
 
-/// Makes this thread the main thread. The module calls this while it is loaded, which the server does on its main
-/// thread.
+/// Records that this is the main thread. Called during loading, because the server loads modules on its main thread.
 pub fn become_main() {
     ROLE.set(Role::Main);
 }

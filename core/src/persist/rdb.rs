@@ -7,7 +7,7 @@
 //! |---|---|
 //! | string | the header; if the payload is inline, nothing follows |
 //! | unsigned | the number of payload bytes that follow: all, or fewer for a partially loaded value |
-//! | unsigned | the checksum of that number: if it were damaged, a complete value would look incomplete |
+//! | unsigned | the checksum of that number: a damaged number could make a complete value look incomplete |
 //! | unsigned, string | for each piece of at most [`PIECE_BYTES`]: its checksum, and the piece |
 //!
 //! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
