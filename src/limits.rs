@@ -3,7 +3,7 @@
 //! Before each command, the server checks whether its memory is above `maxmemory`. Only then does it evict keys or
 //! reject the command. If this module rejected everything that does not fit, memory would stay just below `maxmemory`,
 //! and the server would never evict. So values may grow a little beyond `maxmemory`; this amount is called slack. Each
-//! command reads the used memory again, so the growth of all commands of a script or transaction counts together.
+//! command reads the used memory again, so the slack is for all commands of a script or transaction together.
 
 use std::cell::{Cell, OnceCell};
 
@@ -62,16 +62,16 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: None, bounds: none.map_or_else(OnceCell::new, OnceCell::from) }
     }
 
-    /// Whether the command is replicated. This is called only if a limit may apply, because the answer takes the server
-    /// as long as a look-up of a key.
+    /// Whether the command is replicated. This is called only if a limit may apply, because a call takes as long as a
+    /// look-up of a key.
     fn is_obeyed(&self) -> bool {
         self.ctx.is_some_and(must_obey)
     }
 
     /// Compares the new size of a value with `max-key-bytes`. Also compares what the allocator reserves for
     /// `more_bytes` with the memory that is left under `maxmemory`. The new size is not rounded to the allocator's
-    /// sizes, so it equals what `BF.INFO key SIZE` and `LC.INFO key SIZE` report. `more_bytes` count as one block of
-    /// memory, because nearly all additional memory of a value is one bitmap.
+    /// sizes, so it equals what `BF.INFO key SIZE` and `LC.INFO key SIZE` report. `more_bytes` are treated as one block
+    /// of memory, because nearly all additional memory of a value is one bitmap.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {

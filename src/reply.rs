@@ -32,8 +32,8 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     }
 }
 
-/// Replies to `ADMIT` with an array of integers, one for each item: 1 if it was added, 0 if it was present already, -1
-/// if it was rejected.
+/// Replies to `ADMIT` with an array of integers, one for each item: 1 if it was added, 0 if it was known, -1 if it was
+/// rejected.
 pub fn admissions(ctx: Ctx, reported: &[Admission]) {
     ctx.reply_array(reported.len());
     for one in reported {

@@ -24,7 +24,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Whether a block was queued since the last call of [`has_new`].
 static HAS_NEW: AtomicBool = AtomicBool::new(false);
 
-/// The blocks whose pages the background thread has to make huge.
+/// The blocks that the background thread still has to give huge pages.
 struct Queue {
     /// For each block, the addresses of its pages that are not huge yet. No range is empty.
     blocks: Vec<Range<usize>>,
