@@ -30,7 +30,6 @@ pub(super) struct LineBitmap {
     lines: Box<[Line]>,
 }
 
-/// Prints the number of lines and of set bits, not the bits.
 impl fmt::Debug for LineBitmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LineBitmap").field("num_lines", &self.lines.len()).field("set_bits", &self.set_bits).finish()
@@ -38,7 +37,7 @@ impl fmt::Debug for LineBitmap {
 }
 
 impl LineBitmap {
-    /// Makes a bitmap of `num_lines` lines of zeros. If memory is lacking, it returns an error instead of aborting.
+    /// A bitmap of `num_lines` lines of zeros, or an error if memory is lacking.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let len = usize::try_from(num_lines).unwrap_or(usize::MAX);
         Ok(LineBitmap { lines: try_zeroed(len)?, set_bits: 0 })
@@ -100,7 +99,6 @@ impl LineBitmap {
     pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
         let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
         for &(index, before) in words {
-            // `set_bits` includes the bits of this word, so the subtraction cannot underflow.
             self.set_bits = self.set_bits - u64::from(own[index].count_ones()) + u64::from(before.count_ones());
             own[index] = before;
         }
@@ -134,7 +132,7 @@ impl LineBitmap {
         })
     }
 
-    /// Overwrites the bits with those of `earlier`, a copy of this bitmap from an earlier time.
+    /// Changes this bitmap back to `earlier`, a copy of it.
     pub(super) fn restore(&mut self, earlier: &LineBitmap) {
         self.lines.copy_from_slice(&earlier.lines);
         self.set_bits = earlier.set_bits;
@@ -150,7 +148,6 @@ impl LineBitmap {
         assert_eq!(self.lines.len(), len, "a relocated bitmap keeps its length");
     }
 
-    /// The size and alignment of the heap allocation of the lines.
     pub(super) fn heap_layout(&self) -> Layout {
         Layout::for_value::<[Line]>(&self.lines)
     }

@@ -1,5 +1,4 @@
-//! A Bloom filter that grows, in either layout of bits, with or without a window. This file has its type and the
-//! methods that only read.
+//! A Bloom filter that grows, in either layout of bits, with or without a window.
 
 use std::alloc::Layout;
 
@@ -25,25 +24,25 @@ use generations::{Generation, Generations, Parts};
 ///
 /// A filter is a list of sub-filters. Items are added to the newest sub-filter. The filter contains an item if any of
 /// its sub-filters does.
-// The first sub-filter stores the parameters of the filter and the rules of growth. So a small filter consists of this
-// sub-filter alone, because a server may hold millions of small filters.
+// The first sub-filter stores the parameters of the filter. So a small filter needs no memory besides its one
+// sub-filter. A server may hold millions of small filters.
 //
 // Invariants: a filter without a window has at least one sub-filter, and only one if it does not scale. All sub-filters
-// have the same layout. In a windowed filter, the layout is [`BitLayout::Lines`]. All sub-filters of a slice except the
-// newest are full, unless the filter was loaded: loading does not check this.
+// have the same layout. In a windowed filter, the layout is [`BitLayout::Lines`]. In each slice, all sub-filters except
+// the newest are full, unless the filter was loaded: loading does not check this.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
     parts: Parts,
 }
 
-/// The bytes of a filter without its sub-filters. A server stores a filter or a partially loaded filter in the same
-/// struct, and the mark that distinguishes them needs no further byte.
+/// The size in bytes of [`BloomFilter`], and of the server's enum of a filter and a box with a partially loaded filter.
 pub(crate) const OWN_BYTES: u64 = 48;
 
-/// The bytes of RedisBloom's struct of a filter.
+/// The size in bytes of RedisBloom's struct for a filter. RedisBloom's `BF.INFO` includes it.
 const REDISBLOOM_BYTES: u64 = 32;
 
-// A server may hold millions of small filters, so the size of this struct matters.
+// A server may hold millions of small filters. So its enum, as large as this `Result`, must not be larger than a
+// filter.
 const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
 impl BloomFilter {
@@ -71,8 +70,9 @@ impl BloomFilter {
     /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
     #[doc(hidden)]
     pub fn classic(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
-        // The filter takes its parameters from the shape, as a loaded filter does. For a subnormal error rate, they may
-        // differ from the arguments, because half of the rate may be rounded.
+        // The parameters are derived from the first sub-filter, as in a loaded filter. If the filter scales, its first
+        // sub-filter has half its error rate. Half of a subnormal rate may be rounded; then the derived rate differs
+        // from the argument.
         let (rules, shape) = Rules::new(&params, growth)?;
         Ok(SubFilter::from_shape(rules, shape, limit)?.into())
     }
@@ -99,8 +99,8 @@ impl BloomFilter {
     /// Makes a filter without a window from these sub-filters, oldest first.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `sub_filters` is empty, or if RedisBloom makes no filter with these rules or with as many
-    /// sub-filters.
+    /// [`Error::Corrupt`] if `sub_filters` is empty, or if a RedisBloom-compatible filter has invalid option flags, a
+    /// growth factor of 0 or too many sub-filters.
     #[doc(hidden)]
     pub fn from_sub_filters(sub_filters: Vec<SubFilter>) -> Result<Self, Error> {
         let Some(first) = sub_filters.first() else {
@@ -111,7 +111,7 @@ impl BloomFilter {
     }
 
     /// Makes a windowed filter from its generations and their sub-filters, oldest first. A generation has the items of
-    /// one slice.
+    /// one slice of time.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
@@ -162,7 +162,7 @@ impl BloomFilter {
     /// The layout of the filter.
     #[inline(always)]
     pub fn layout(&self) -> BitLayout {
-        // A windowed filter without items has no sub-filter, but its layout is always this one.
+        // A windowed filter without items has no sub-filter, but its layout is always `Lines`.
         self.chain().first().map_or(BitLayout::Lines, |first| first.spec.layout())
     }
 
@@ -197,8 +197,6 @@ impl BloomFilter {
         }
     }
 
-    /// The sub-filters, mutable: callers move their bitmaps in memory, or overwrite them while RedisBloom's data are
-    /// loaded.
     #[inline(always)]
     pub(crate) fn chain_mut(&mut self) -> &mut [SubFilter] {
         match &mut self.parts {
@@ -207,7 +205,7 @@ impl BloomFilter {
         }
     }
 
-    /// The parts of a windowed filter by slice, with its window; `None` without a window.
+    /// The window of the filter and its generations (the items of each slice of time); `None` without a window.
     #[inline(always)]
     fn ring(&self) -> Option<&Generations> {
         if let Parts::Many(_, ring) = &self.parts { ring.as_deref() } else { None }
@@ -223,7 +221,8 @@ impl BloomFilter {
         self.ring().map_or(&[], |ring| &ring.list)
     }
 
-    /// Each slice with its sub-filters, oldest first. A filter without a window counts as one slice.
+    /// Each generation (the items of one slice of time) with its sub-filters, oldest first. A filter without a window
+    /// has one generation.
     pub(crate) fn by_generation(&self) -> impl Iterator<Item = (Generation, &[SubFilter])> {
         let whole = Generation { age: 0, len: self.chain().len() as u32, renewed: 0 };
         let (plain, mut rest) = (self.ring().is_none().then_some(whole), self.chain());
@@ -234,8 +233,8 @@ impl BloomFilter {
         })
     }
 
-    /// Returns how many of the slices that have items will have expired once `slices_later` more slices have begun. The
-    /// second number is how many sub-filters these slices have.
+    /// The number of generations that are expired after the window has moved forward by `slices_later` slices, and the
+    /// number of their sub-filters.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
         let Some(ring) = self.ring() else { return (0, 0) };
         let most = u64::from(ring.windowing.generations());
@@ -243,7 +242,7 @@ impl BloomFilter {
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
     }
 
-    /// The sub-filters that have not expired once `slices_later` more slices have begun, oldest first.
+    /// The sub-filters that are not expired after the window has moved forward by `slices_later` slices, oldest first.
     #[inline]
     fn live_after(&self, slices_later: u64) -> &[SubFilter] {
         match slices_later {
@@ -264,7 +263,6 @@ impl BloomFilter {
         }
     }
 
-    /// The sub-filters that belong to the newest slice.
     #[inline]
     fn newest(&self) -> &[SubFilter] {
         &self.chain()[self.newest_start()..]
@@ -274,7 +272,8 @@ impl BloomFilter {
     #[doc(hidden)]
     #[inline(always)]
     pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
-        // This function is not inlined, so that a loop that calls it is small enough to be inlined.
+        // This function is not inlined, because it would make the loops that call it too large to be inlined
+        // themselves.
         #[inline(never)]
         fn hash_in_list(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
             hash(layout, item, seed)
@@ -290,7 +289,7 @@ impl BloomFilter {
         self.after(ring.map_or(0, |ring| ring.windowing.window.present(ring.newest_slice, time) - ring.newest_slice))
     }
 
-    /// A view of the filter once `slices_later` more slices have begun.
+    /// A view of the filter as it is after its window has moved forward by `slices_later` slices.
     #[inline]
     fn after(&self, slices_later: u64) -> Present<'_> {
         Present { filter: self, slices_later }
@@ -308,8 +307,8 @@ impl BloomFilter {
         self.after(0).may_contain(item)
     }
 
-    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than calling
-    /// `may_contain` for each item. Up to a few hundred items are taken from the iterator before the first answer.
+    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than single
+    /// calls. Up to a few hundred items are taken from the iterator before the first answer.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -360,13 +359,13 @@ impl BloomFilter {
     }
 
     /// Whether adding `additions` items changes only bits and the number of items, but not the list of sub-filters. The
-    /// server module asks this.
+    /// server module calls this method.
     #[doc(hidden)]
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &SubFilter| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
         // The number of items in a RedisBloom-compatible sub-filter is at most its number of bits. At high error rates,
-        // that may be less than its capacity.
+        // its number of bits may be less than its capacity.
         let counts = |newest: &SubFilter| newest.num_items.saturating_add(additions) <= newest.spec.num_bits;
         self.ring().is_none() && self.chain().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
@@ -374,8 +373,8 @@ impl BloomFilter {
     /// The bytes of the filter: of all bitmaps and structs. For a RedisBloom-compatible filter, the result is the one
     /// of RedisBloom's `BF.INFO`.
     pub fn size_bytes(&self) -> u64 {
-        // RedisBloom keeps every sub-filter in a list. In this library, a filter with a single sub-filter in its own
-        // layout (`lines`) has no list.
+        // In the layout `lines`, a single sub-filter is a field of the filter, whose bytes include it already.
+        // RedisBloom keeps every sub-filter in a list.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -383,8 +382,8 @@ impl BloomFilter {
         self.held_bytes(self.chain()) - in_place
     }
 
-    /// The bytes of a filter with the sub-filters `sub_filters` and room in its list for one more. That further
-    /// sub-filter is not included.
+    /// The bytes of the filter if its sub-filters, `sub_filters`, are in a list, as they are when a further one is
+    /// appended.
     fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
         let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { REDISBLOOM_BYTES };
         let ring = self.ring().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
@@ -393,8 +392,8 @@ impl BloomFilter {
     }
 }
 
-/// The probability that at least one of several independent sub-filters reports an absent item as present. `rates` has
-/// this probability for each sub-filter.
+/// The probability that at least one of several independent sub-filters, each with its rate, reports an absent item as
+/// present.
 fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
     // The sum of logarithms is precise even for rates below 1e-16; a product of `1 - rate` would round them to 0.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
@@ -417,13 +416,13 @@ pub struct Present<'a> {
 }
 
 impl Present<'_> {
-    /// The sub-filters that have not expired at the time of the view, oldest first.
+    /// The sub-filters that have not expired at the time of this view, oldest first.
     #[inline]
     fn live(&self) -> &[SubFilter] {
         self.filter.live_after(self.slices_later)
     }
 
-    /// The answer of [`BloomFilter::may_contain`] at the time of the view.
+    /// The answer of [`BloomFilter::may_contain`] at the time of this view.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
         let item = item.as_ref();
@@ -433,7 +432,7 @@ impl Present<'_> {
         }
     }
 
-    /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of the view.
+    /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of this view.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -444,7 +443,7 @@ impl Present<'_> {
         look_up_chunks(self.live(), hashes, |_, is_found| found(is_found));
     }
 
-    /// The result of [`BloomFilter::num_items`] at the time of the view.
+    /// The result of [`BloomFilter::num_items`] at the time of this view.
     #[inline]
     pub fn num_items(&self) -> u64 {
         let (dead, _) = self.filter.dead(self.slices_later);
@@ -453,7 +452,7 @@ impl Present<'_> {
         })
     }
 
-    /// The result of [`BloomFilter::fill_ratio`] at the time of the view.
+    /// The result of [`BloomFilter::fill_ratio`] at the time of this view.
     pub fn fill_ratio(&self) -> f64 {
         // A sub-filter that this library did not make may have bits set that no item can set.
         let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
@@ -463,20 +462,21 @@ impl Present<'_> {
         if all > 0.0 { set / all } else { 0.0 }
     }
 
-    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view. A renewed item has the same bits in
-    /// the sub-filters of several slices, so these report the same absent items as present. This lowers the rate.
+    /// The result of [`BloomFilter::false_positive_rate`] at the time of this view. An item that was added in several
+    /// slices sets the same bits in each. So these slices share false positives, and the rate is lower than for
+    /// different items.
     pub fn false_positive_rate(&self) -> f64 {
         let (live, generations) = (self.live(), &self.filter.generations()[self.filter.dead(self.slices_later).0..]);
         // Without a sub-filter the rate may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // Sub-filters of different sizes report different absent items as present, so renewed items do not lower the
-        // rate.
+        // An item sets the same bits in several sub-filters only if they have one size, as those of generations with
+        // one sub-filter do. Otherwise items that were added again do not lower the rate.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // Consider a single bitmap with the items of all slices. It reports every absent item as present that any
-        // sub-filter reports. So its rate is an upper bound. A renewed item counts only once in this bitmap.
+        // A single bitmap with the items of all slices would report every item that any sub-filter reports. So its rate
+        // is an upper bound. An item that was added in several slices counts once in this bitmap.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))
@@ -505,12 +505,10 @@ impl OnHeap for BloomFilter {
     }
 }
 
-/// The size and alignment of the heap allocation of a list; `None` if the list has none.
 fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
     Layout::array::<T>(list.capacity()).ok().filter(|layout| layout.size() > 0)
 }
 
-/// A filter without a window that has a single sub-filter.
 impl From<SubFilter> for BloomFilter {
     fn from(only: SubFilter) -> Self {
         BloomFilter { parts: Parts::One(only) }

@@ -1,10 +1,12 @@
 //! Look-ups in a filter of many sub-filters, at a cost of little more than one comparison per sub-filter.
 //!
-//! An item has bits in one or more lines, which are blocks of a cache line. The positions of the bits in the first line
-//! are the same in every sub-filter. Only the index of that line depends on the size. So a mask of these bits is made
-//! once for a group of sub-filters, and compared with one line of each sub-filter. The comparison has no branch,
-//! because a mispredicted branch would cost more than a comparison. In a full sub-filter, about one line in thirty
-//! matches by chance. The other lines of the item are read only in sub-filters that match.
+//! An item has bits in one or more lines of 512 bits. The positions of the bits in its first line are the same in every
+//! sub-filter. Only the index of this line depends on the size of the sub-filter. So a mask of these bits is made once
+//! for a group of sub-filters, and compared with one line of each sub-filter. The comparison has no branch, because a
+//! mispredicted branch would cost more than a comparison. In a full sub-filter, about one line in thirty matches by
+//! chance. The other lines of the item are read only in sub-filters that match.
+//!
+//! The constants of this file may be changed: nothing stored depends on them.
 
 use super::bitmap::Line;
 #[cfg(target_arch = "x86_64")]
@@ -16,46 +18,43 @@ use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks, 
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The number of sub-filters in a group whose first lines are compared in one step. A window of up to seven slices is
-/// one group. A larger number means fewer groups, and each group costs time. But the lines of a group should stay in
-/// the first-level cache. The number may be changed: nothing stored depends on it.
+/// The largest number of sub-filters in a group: an item's first lines in all of them are compared in one step. A
+/// window of up to seven slices, with eight generations, is one group. A larger number means fewer groups, and each
+/// group costs time. But the lines of a group should stay in the first-level cache.
 const GROUP: usize = 8;
 
-// A group has at most this number of sub-filters, and each of them needs a bit in `Candidates`.
+// A group has at most `GROUP` sub-filters, and the mask `Candidates` has a bit for each.
 const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 
 /// A single bitmap of at least this number of lines, 256 KiB, is prefetched. Smaller bitmaps fit into a second-level
-/// cache, and a core overlaps loads from there by itself. The number may be changed: nothing stored depends on it.
+/// cache, and a core overlaps loads from there by itself.
 const FAR_FROM_LINES: usize = 4096;
 
 /// Several bitmaps with at least this number of lines in all, 640 KiB, are prefetched. They fill most of a second-level
-/// cache. The number may be changed: nothing stored depends on it.
+/// cache.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
 /// One of several bitmaps is prefetched if it has at least this number of lines, 32 KiB. Smaller bitmaps stay in a
-/// cache near the core while a list of items is looked up. The number may be changed: nothing stored depends on it.
+/// cache near the core while a list of items is looked up.
 const ONE_FAR_FROM_LINES: usize = 512;
 
 /// If most items are expected to be present, this number of sub-filters is looked up first: the newest, which hold most
-/// of the items. The number may be changed: nothing stored depends on it.
+/// of the items.
 const NEWEST: usize = 4;
 
 /// Whether most items of a list are expected to be in the filter. A wrong expectation costs time but changes no answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Expected {
-    /// Most items are absent.
     Absent,
-    /// Most items are present.
     Present,
 }
 
-/// The outcome of the first step of a look-up, for up to 64 hashes.
+/// The outcome of [`screen_chunk`], the first step of a look-up, for up to 64 hashes.
 struct Screened {
-    /// The mask of the hashes that were found.
     found: Marks,
     /// The mask of the hashes that are undecided.
     open: Marks,
-    /// Undecided hashes may be in the oldest sub-filters. This is the number of these sub-filters.
+    /// The number of sub-filters, from the oldest on, that may contain undecided hashes.
     num_oldest: usize,
     /// For each undecided hash, the mask of the sub-filters that may contain it. It is not used if there is a single
     /// sub-filter.
@@ -69,7 +68,6 @@ impl Screened {
     }
 }
 
-/// Whether the sub-filters of a filter are in RedisBloom's layout.
 #[inline(always)]
 fn is_classic(sub_filters: &[SubFilter]) -> bool {
     sub_filters.first().is_some_and(|one| one.spec.classic.is_some())
@@ -82,12 +80,14 @@ pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expec
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// Each round works on three chunks of up to 64 hashes. First, the bits of the present chunk are prefetched, unless
-/// they are in a cache. Then the undecided hashes of the previous chunk are decided; their bits were prefetched in the
-/// previous round. Then `found` is called for the previous chunk, and the next chunk is hashed. The two alternate item
-/// by item, so that a processor can overlap them. Finally the first lines of the present chunk are compared. All
-/// prefetches of a chunk follow each other closely, because a processor then looks up the addresses of several pages at
-/// a time.
+/// Each round works on chunks of up to 64 hashes:
+/// 1. Prefetch the first lines of `chunk`, unless they are in a cache.
+/// 2. Decide the hashes of `before`, the previous chunk, that the previous round left undecided.
+/// 3. Call `found` for `before` and hash the chunk `next`, item by item in turn, so that a processor overlaps both.
+/// 4. Compare the first lines of `chunk`, and prefetch the other lines of the hashes that stay undecided.
+///
+/// All prefetches of a chunk follow each other closely, because a processor then looks up the addresses of several
+/// pages at a time.
 pub(super) fn look_up_chunks(
     sub_filters: &[SubFilter],
     hashes: impl Iterator<Item = Hash128>,
@@ -122,8 +122,9 @@ pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
 }
 
 /// Prefetches the lines that [`look_up_chunk`] reads first for the hashes in the mask `pending`, unless the lines are
-/// in a cache. With a single sub-filter and `Expected::Present`, these are all lines of the hashes, which
-/// [`SubFilter::insert_chunk`] needs too. RedisBloom-compatible sub-filters prefetch their bits themselves.
+/// in a cache. These are the first lines of the hashes. For a single sub-filter and `Expected::Present`, all lines are
+/// prefetched; [`SubFilter::insert_chunk`] needs all too. RedisBloom-compatible sub-filters prefetch their bits
+/// themselves.
 pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
         _ if is_classic(sub_filters) || !is_far(sub_filters) => {}
@@ -180,7 +181,7 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
         return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
-    // Of the absent items, few have all their bits set in the first line.
+    // Few absent items have all bits of their first line set. So few hashes are undecided after this.
     let open = probe::screen_chunk(shape, lines, hashes);
     Screened { open, num_oldest: 1, ..Screened::found(0) }
 }
@@ -188,8 +189,8 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
 /// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
     // Without a window, most items are in the newest sub-filters. In a windowed filter, items are spread evenly over
-    // the sub-filters, which all have one size unless a slice has several. Comparing two sizes distinguishes the cases
-    // well enough, since a wrong guess costs only time.
+    // the sub-filters, which all have one size unless a slice has several. Comparing the sizes of the oldest and the
+    // newest sub-filter distinguishes the two cases well enough, since a wrong guess costs only time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
@@ -202,7 +203,6 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
 /// stay undecided (`open`) for [`resolve_chunk`], and their other lines are fetched from memory meanwhile.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
-    // The total size of the sub-filters is computed at most once, and only if it is needed.
     let mut far = None;
     let mut is_far = || *far.get_or_insert_with(|| is_far(sub_filters));
     let mut groups = groups(sub_filters, expected).peekable();
@@ -228,7 +228,8 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
             }
         }
         let Some(next) = next else {
-            // This is the oldest group. `resolve_chunk` decides about the hashes whose first line matches.
+            // No group is left. `resolve_chunk` will decide about the hashes whose first line matches in this group,
+            // the oldest.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
@@ -265,8 +266,8 @@ fn bitmaps(group: &[SubFilter]) -> [&[Line]; GROUP] {
     bitmaps
 }
 
-/// Does the same as [`contained`] for sub-filters of different sizes. It goes through the sub-filters, and looks up
-/// together all hashes that may be in one sub-filter.
+/// Does the same as [`contained`] for sub-filters with different numbers of lines or bits per item. All hashes that may
+/// be in one sub-filter are looked up there in one call.
 fn contained_in_uneven(
     group: &[SubFilter],
     hashes: &[Hash128],
@@ -303,8 +304,7 @@ pub(super) fn look_up(sub_filters: &[SubFilter], hash: Hash128) -> bool {
 
 fn look_up_in_many(sub_filters: &[SubFilter], hash: Hash128) -> bool {
     if is_classic(sub_filters) {
-        // The newest sub-filter is looked up first. It is the largest, so it is the most likely one to have a present
-        // item.
+        // The newest sub-filter is looked up first. It is the largest, so most items of the filter are in it.
         return sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash));
     }
     sub_filters.rchunks(GROUP).any(|group| {
@@ -331,14 +331,14 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// Compares the first lines of each hash in the mask `pending`. Writes to `candidates` the mask of the sub-filters in
-/// which all bits of this line are set. All `candidates` are 0 before. Returns the mask of the hashes that match in any
-/// sub-filter.
+/// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes to `candidates`,
+/// all 0 before, the mask of the sub-filters in which all bits of the hash in this line are set. Returns the mask of
+/// the hashes that match in any sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
-    // The slice has the same length as before. Slicing tells the compiler an upper bound, so that it unrolls the loop
-    // over the bitmaps.
+    // No group is larger than `GROUP`, so `min` changes nothing. But it tells the compiler an upper bound, so that it
+    // unrolls the loop over the bitmaps.
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
@@ -349,7 +349,7 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
         },
         _ => {
             // The masks are written in one loop and read in another. A wide load right after several 64-bit stores to
-            // the same address would have to wait for them.
+            // the same address would have to wait for these stores.
             let mut masks = [[0; 8]; CHUNK];
             marked(pending).for_each(|i| lay_out(&mut masks[i], places(hashes[i].lo), probes));
             for i in marked(pending) {
@@ -367,8 +367,8 @@ fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which `has_bits` returns true for the line that is derived from the number `x`. If
-/// `is_even` is true, all bitmaps have the same size, so the line has the same index in all of them.
+/// The mask of the bitmaps in which `has_bits` returns true for an item's first line, whose index is derived from `x`.
+/// If `is_even` is true, all bitmaps have the same size, so the line has the same index in all of them.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -5,17 +5,17 @@
 //! filter that scales grows before it exceeds its capacity. No item can be removed.
 //!
 //! A filter takes about `log2(1/error_rate) / ln 2` bits per item (Bloom, "Space/Time Trade-offs in Hash Coding with
-//! Allowable Errors", 1970), plus 1 to 5 %. The reason for the addition is that the bits of an item lie in a few cache
-//! lines, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007). At error rates down to 0.005, adding or finding an item costs one cache miss. It costs one more for each
-//! further factor of 200. Filters that scale are lists of sub-filters (Almeida, Baquero, Preguiça and Hutchison,
-//! "Scalable Bloom Filters", 2007).
+//! Allowable Errors", 1970), plus 1 to 5 %. The reason for the addition is the layout [`BitLayout::Lines`]: the bits of
+//! an item lie in a few cache lines, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and
+//! Space-Efficient Bloom Filters", 2007). At an error rate of 0.01, adding or finding an item costs one cache miss.
+//! Each division of the rate by 200 adds one. Filters that scale are lists of sub-filters (Almeida, Baquero, Preguiça
+//! and Hutchison, "Scalable Bloom Filters", 2007).
 //!
-//! An attacker who knows the seed can make items that set the same bits; a secret seed prevents that.
+//! An attacker who knows the seed can make items that set the same bits as other items; a secret seed prevents that.
 //!
-//! The second layout of bits is RedisBloom's ([`BitLayout::Classic`]), for data that come from RedisBloom or go to it.
-//! It has no seed, and each bit of an item costs a cache miss. Its sizes and its growth follow RedisBloom's rules,
-//! which keep the error rate only approximately.
+//! A second layout, [`BitLayout::Classic`], is RedisBloom's. It is for data that come from RedisBloom or go to it. It
+//! has no seed, and each bit of an item costs a cache miss. Its sizes and its growth follow RedisBloom's rules, which
+//! keep the error rate only approximately.
 
 pub(crate) mod bitmap;
 pub(crate) mod classic;

@@ -94,7 +94,7 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     Error::check_range(is_within, Parameter::ErrorRate, "more than 0 and less than 1", error_rate)
 }
 
-/// The window of a windowed filter: how far back it reaches, and whether adding an item again renews it.
+/// The window of a windowed filter: how far back it reaches, and whether items that are added again expire later.
 ///
 /// ```
 /// use rollcall_core::bloom::Windowing;
@@ -109,8 +109,8 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
 pub struct Windowing {
     /// The window of time.
     pub window: Window,
-    /// Whether adding an item again renews it, so that the item expires later. If false, an item expires at a fixed
-    /// time after it was new, even if it is added again.
+    /// Whether an item that is added again expires later. If false, an item expires at a fixed time after it was first
+    /// added.
     pub refresh: bool,
 }
 
@@ -122,7 +122,8 @@ impl Windowing {
     /// package use it.
     #[doc(hidden)]
     pub const fn default_slices(refresh: bool) -> u32 {
-        // With `refresh`, all items may be in each single slice, so every further slice takes more memory.
+        // With `refresh`, an item that is added again is stored once per slice. So more slices take more memory, and
+        // the default is lower.
         if refresh { 2 } else { 4 }
     }
 
@@ -135,7 +136,7 @@ impl Windowing {
         Ok(Windowing { window: Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?, refresh })
     }
 
-    /// The largest number of generations that have not expired. A generation has the items of one slice.
+    /// The largest number of generations that the filter has at a time. A generation has the items of one slice.
     pub fn generations(&self) -> u32 {
         self.window.slices() + 1
     }
@@ -167,7 +168,7 @@ impl Windowing {
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
         // An absent item is looked up in all slices, so the error rates of the slices add up.
         let error_rate = params.error_rate / f64::from(self.generations());
-        // With `refresh`, every item may be renewed in every slice. So each slice may have to hold all items.
+        // With `refresh`, all items may be added again in every slice. So each slice may have to hold all items.
         let generations = if self.refresh { 1 } else { u64::from(self.window.slices()) };
         let of_generation = Params { error_rate, capacity: params.capacity.div_ceil(generations), ..*params };
         of_generation.validate()?;

@@ -18,17 +18,17 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 /// The parameters of a filter, and the parameters that are derived from them for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the filter to which the sub-filter belongs. In RedisBloom's layout, only those of the first
-    /// sub-filter are valid for the filter.
+    /// The parameters of the filter to which the sub-filter belongs. In RedisBloom's layout they are derived from the
+    /// sub-filter, so only those of the first sub-filter are right for the filter.
     pub(super) params: Params,
-    /// The index of the sub-filter in its filter, from 0 on; always 0 in RedisBloom's layout.
+    /// The index of the sub-filter in its filter, from 0 on. RedisBloom's layout does not need it and has 0.
     index: u64,
     /// The number of items that the sub-filter is sized for.
     pub(super) capacity: u64,
     /// The false-positive rate that the sub-filter may have at its capacity.
     pub(super) error_rate: f64,
-    /// The number of lines of the bitmap, and of lines and bits per item. In RedisBloom's layout, an item counts as
-    /// having one bit in each of its lines.
+    /// The numbers of lines of the bitmap, of lines per item, and of an item's bits in each line. RedisBloom's layout,
+    /// where an item's bits lie anywhere, is described as one line per bit of an item.
     pub(crate) geometry: Geometry,
     /// The number of bits of the bitmap that items can set.
     pub(crate) num_bits: u64,
@@ -104,8 +104,8 @@ impl Spec {
     /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] if the sub-filter would be too large.
     pub(super) fn next(&self, newest: &Self, index: u64) -> Result<Shared<Self>, Error> {
         match (&self.classic, &newest.classic) {
-            // The rules are taken from the first sub-filter, because only its rules are stored. After a merge, other
-            // sub-filters may have other rules.
+            // A filter is stored with the rules of its first sub-filter alone. After a merge, later sub-filters may
+            // have other rules. They are ignored, so that a filter grows in the same way after it was saved and loaded.
             (Some(Classic { rules, .. }), Some(newest)) if rules.scales() => {
                 Self::of_shape(*rules, false, newest.shape.next(rules.growth, rules.options)?)
             }
@@ -114,7 +114,6 @@ impl Spec {
         }
     }
 
-    /// The layout of the sub-filter.
     #[inline(always)]
     pub(super) fn layout(&self) -> BitLayout {
         if self.classic.is_some() { BitLayout::Classic } else { BitLayout::Lines }
@@ -163,7 +162,7 @@ impl Spec {
 
     /// The maximum-likelihood estimate of the number of items from the number of set bits. See Swamidass and Baldi,
     /// "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. If
-    /// every bit is set, the likelihood has no maximum. The result is then the estimate for a single 0 bit.
+    /// every bit is set, the result is the estimate for a single 0 bit.
     pub(super) fn estimate_items(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return sizing::estimate_items(&self.geometry, set_bits);
@@ -179,8 +178,7 @@ impl Spec {
     }
 
     /// The estimated false-positive rate with `set_bits` set bits. In RedisBloom's layout, it is the fraction of set
-    /// bits to the power of the number of hashes, as for independent positions. See Bloom, "Space/Time Trade-offs in
-    /// Hash Coding with Allowable Errors", 1970.
+    /// bits to the power of the number of hashes, as for independent positions.
     pub(super) fn rate_with(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return self.rate_of(self.estimate_items(set_bits));
@@ -192,9 +190,8 @@ impl Spec {
     /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
     /// sub-filters. A union must reserve this sum for its growth. It is 0 if the filter does not scale.
     pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // RedisBloom divides the whole error rate among its sub-filters. If a union of RedisBloom-compatible filters
-        // reserved a part for later sub-filters, it could not hold more items than its capacity. So only the present
-        // rate of the union is limited.
+        // In RedisBloom's layout nothing is reserved, so only the present rate of a union is limited. With a reserve,
+        // hardly any union could hold more items than its capacity.
         if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }
@@ -281,7 +278,6 @@ impl SubFilter {
         self.spec.classic.as_ref()
     }
 
-    /// The hash of an item, as this sub-filter needs it.
     #[inline(always)]
     pub(super) fn hash(&self, item: &[u8]) -> Hash128 {
         hash(self.spec.layout(), item, self.spec.params.seed)
@@ -292,7 +288,6 @@ impl SubFilter {
         self.bitmap.lines()
     }
 
-    /// The number of items that the sub-filter counts.
     #[inline]
     pub(crate) fn num_items(&self) -> u64 {
         self.num_items
@@ -305,7 +300,6 @@ impl SubFilter {
         Ok(())
     }
 
-    /// The number of set bits.
     #[inline]
     pub(crate) fn set_bits(&self) -> u64 {
         self.bitmap.set_bits()
@@ -407,7 +401,7 @@ impl SubFilter {
         new
     }
 
-    /// Calls `visit` with the index of each word of the bitmap that may have bits of the item with this hash.
+    /// Calls `visit` with the index of each 64-bit word of the bitmap that inserting this hash may change.
     pub(super) fn words_of(&self, hash: Hash128, mut visit: impl FnMut(usize)) {
         const WORDS: usize = size_of::<Line>() / size_of::<u64>();
         let Geometry { lines_per_item, num_lines, .. } = self.spec.geometry;
@@ -432,7 +426,6 @@ impl SubFilter {
     }
 }
 
-/// The hash of an item.
 #[inline(always)]
 pub(super) fn hash(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
     match layout {
@@ -457,12 +450,10 @@ pub(crate) fn zeroed(described: Described) -> Result<Vec<SubFilter>, Error> {
     try_collect_ok(described.len(), described.into_iter().map(sub_filter))
 }
 
-/// Copies of the sub-filters.
 pub(super) fn try_clone_all(sub_filters: &[SubFilter]) -> Result<Vec<SubFilter>, Error> {
     try_collect_ok(sub_filters.len(), sub_filters.iter().map(SubFilter::try_clone))
 }
 
-/// The number of items that these sub-filters count.
 #[inline]
 pub(super) fn num_items(sub_filters: &[SubFilter]) -> u64 {
     sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items))

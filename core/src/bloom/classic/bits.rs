@@ -16,8 +16,8 @@ use crate::hash::{Hash128, Marks, marked};
 /// one absent item in four needs more of its bits read. The number may be changed: nothing stored depends on it.
 const FIRST_PROBES: u32 = 2;
 
-/// Bitmaps of at least this number of words, 8 MiB, are prefetched. Smaller bitmaps fit in a third-level cache. In them
-/// prefetching would slow down look-ups, since the processor overlaps these loads by itself. The number may be changed:
+/// Bitmaps of at least this number of words, 8 MiB, are prefetched. Smaller bitmaps fit in a third-level cache. The
+/// processor overlaps loads from there by itself, so prefetching would slow down look-ups. The number may be changed:
 /// nothing stored depends on it.
 pub(in crate::bloom) const PREFETCH_FROM_WORDS: usize = 1 << 20;
 
@@ -48,7 +48,6 @@ impl Classic {
         }
     }
 
-    /// Whether all bits of the item with this hash are set.
     #[inline(always)]
     pub(in crate::bloom) fn contains(&self, lines: &[Line], hash: Hash128) -> bool {
         let words: &[u64] = bytemuck::cast_slice(lines);
@@ -56,7 +55,7 @@ impl Classic {
         let has =
             |which| self.modulus.positions(hash, which).fold(true, |all, position| all & bits::get(words, position));
         // Half of the look-ups of an absent item end at the first bit. The next two bits share a branch, because two
-        // branches would be mispredicted more often.
+        // branches would be mispredicted more often than one.
         let few = self.shape.hashes < 3;
         (few || has(0..1) && has(1..3)) && {
             let mut rest = self.modulus.positions(hash, if few { 0 } else { 3 }..self.shape.hashes);
@@ -93,7 +92,7 @@ impl Classic {
         })
     }
 
-    /// Calls `visit` with the index of each word that may have bits of the item with this hash.
+    /// Calls `visit` with the index of the 64-bit word of each bit of the item with this hash.
     pub(in crate::bloom) fn words_of(&self, hash: Hash128, visit: impl FnMut(usize)) {
         let positions = self.modulus.positions(hash, 0..self.shape.hashes);
         positions.map(|position| position / bits::WORD_BITS).for_each(visit);
@@ -111,12 +110,11 @@ struct Modulus {
 
 impl Modulus {
     fn new(positions: u64) -> Self {
-        // Every valid shape has at least one position; `max` keeps the division defined.
+        // Every valid shape has at least one position. `max` only rules out a division by zero.
         let positions = positions.max(1);
         Modulus { positions, reciprocal: u64::MAX / positions }
     }
 
-    /// `x` modulo the number of positions.
     #[inline(always)]
     fn of(self, x: u64) -> u64 {
         // The quotient before rounding is less than 1 below `x / positions`. So the rounded quotient is exact or 1 too
@@ -126,7 +124,7 @@ impl Modulus {
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions of those bits of the item that have the indices `which`.
+    /// The positions of the item's bits with the indices `which`.
     #[inline(always)]
     fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

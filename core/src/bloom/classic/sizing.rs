@@ -9,7 +9,8 @@
 //! ENTRIES_IS_BITS  2^capacity; the capacity becomes the number of items that fit
 //! ```
 //!
-//! A bitmap of `2^n2` bits also takes whole words of 64 bits. If `2^n2` is less than 64, the other bits stay unused.
+//! A bitmap takes whole words of 64 bits. If it has `2^n2` bits and that is less than 64, the rest of the word stays
+//! unused.
 
 use super::super::bitmap::LINE_BYTES;
 use super::super::params::Params;
@@ -20,23 +21,22 @@ use crate::error::{Error, Parameter};
 pub const NOROUND: u32 = 1;
 /// The requested capacity is not a number of items but the base-2 logarithm of the number of bits.
 pub(crate) const ENTRIES_IS_BITS: u32 = 2;
-/// Hashes have 64 bits. Filters of releases before 2.0 lack this option and have 32-bit hashes.
+/// Hashes have 64 bits. Filters of RedisBloom before 2.0 lack this option and have 32-bit hashes.
 pub const FORCE64: u32 = 4;
 /// The filter does not scale.
 pub const NO_SCALING: u32 = 8;
-/// All options that exist.
 pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 
 /// The growth factor that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
 /// The largest number of sub-filters that a loaded RedisBloom-compatible filter may have. RedisBloom halves the error
-/// rate for each sub-filter, which is possible 1,074 times. So no filter made by RedisBloom has more sub-filters than
-/// this. With this number of sub-filters, a header is shorter than 64 KiB. If the limit were lowered, stored filters
-/// could become unreadable.
+/// rate for each sub-filter, and an `f64` below 1 is 0 after at most 1,075 halvings. So no filter made by RedisBloom
+/// has more than 1,200 sub-filters. With 1,200 sub-filters, a header is shorter than 64 KiB. If the limit were lowered,
+/// stored filters could become unreadable.
 const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
-/// Each sub-filter has this factor times the error rate of the previous sub-filter, as in RedisBloom.
+/// The error rate of each sub-filter is that of the previous sub-filter times this factor, as in RedisBloom.
 const TIGHTENING: f64 = 0.5;
 
 /// The natural logarithm of 2 with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give
@@ -54,7 +54,7 @@ const MAX_BYTES: u64 = 1 << 57;
 /// The largest `n2` (base-2 logarithm of the number of bits) that stays within [`MAX_BYTES`].
 const MAX_N2: u8 = 60;
 
-/// The rules by which a filter in RedisBloom's layout grows.
+/// The rules by which a filter in RedisBloom's layout grows: option flags and a growth factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
     /// The option flags, as RedisBloom stores them.
@@ -64,8 +64,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the rules of a new filter, and the shape of its first sub-filter. If the filter does not scale, its
-    /// rules have the growth factor `growth`; otherwise they have the expansion.
+    /// Returns the option flags and growth factor of a new filter, and the shape of its first sub-filter. The growth
+    /// factor is the expansion, or `growth` if the filter does not scale.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the first sub-filter would be too large, or if a parameter is out of range.
@@ -76,12 +76,12 @@ impl Rules {
         Ok((Rules { options, growth }, Shape::new(params.error_rate * tightening, params.capacity, options)?))
     }
 
-    /// Derives the parameters of a filter from its rules and its first sub-filter, since RedisBloom does not store
-    /// them.
+    /// Derives the parameters of a filter from its option flags, its growth factor and its first sub-filter. RedisBloom
+    /// does not store the parameters.
     pub(in crate::bloom) fn params(self, first: &Shape) -> Params {
         let (asked, scales) = (first.error_rate / TIGHTENING, self.scales());
-        // RedisBloom accepts only error rates below 1. A header that RedisBloom did not write may have a first rate of
-        // 0.5 or more. Doubled, this rate would be 1 or more.
+        // In a filter that scales, the first sub-filter has half the filter's rate. A header that RedisBloom did not
+        // write may have a first rate of 0.5 or more. Its double is not below 1, so the first rate itself is used.
         let error_rate = if scales && asked < 1.0 { asked } else { first.error_rate };
         Params { error_rate, capacity: first.capacity, expansion: if scales { self.growth } else { 0 }, seed: 0 }
     }
@@ -175,7 +175,6 @@ impl Shape {
         self.num_bytes * 8
     }
 
-    /// The number of cache lines that the bitmap takes.
     pub(crate) fn num_lines(&self) -> u64 {
         self.num_bytes.div_ceil(LINE_BYTES)
     }
@@ -185,8 +184,8 @@ impl Shape {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
     }
 
-    /// Checks that a stored or received shape is consistent. A shape from another release may differ from the result of
-    /// [`Shape::new`]. So only the fields that affect the answers of the filter are checked.
+    /// Checks that a stored or received shape is consistent. A shape from another release of RedisBloom may differ from
+    /// the result of [`Shape::new`]. So only the fields that affect the answers of the filter are checked.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the invalid field.
@@ -211,10 +210,9 @@ impl Shape {
     }
 }
 
-/// The number of bits per item at an error rate.
 fn bits_per_item(error_rate: f64) -> f64 {
-    // This calls the platform's logarithm, as RedisBloom does. The one in `libm` may differ in the last bit. Filters
-    // store their shapes, so loading a filter does not compute the logarithm again.
+    // This calls the platform's logarithm, as RedisBloom does. The one in the crate `libm` may differ in the last bit.
+    // Filters store their shapes, so loading a filter does not compute the logarithm again.
     -error_rate.ln() / LN_2_SQUARED
 }
 
@@ -226,8 +224,7 @@ fn hashes(bits_per_item: f64) -> f64 {
 /// Checks the option flags of a filter that this library did not make.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for unknown flags. The error is the same for filters of RedisBloom before 2.0, and mentions that
-/// version.
+/// [`Error::Corrupt`] for unknown flags, and for filters of RedisBloom before 2.0, which have 32-bit hashes.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
     Error::check_field(options & !ALL_OPTIONS == 0, "options", format_args!("at most {ALL_OPTIONS}"), options)?;
     let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";

@@ -14,8 +14,8 @@ use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 enum Undo {
     /// A copy of the whole sub-filter. This variant is chosen if it takes less memory than [`Undo::Words`] would.
     Whole(SubFilter),
-    /// The 64-bit words in which the items may have bits, each with its index, and the number of items of the
-    /// sub-filter.
+    /// The 64-bit words that the additions may change, each as its index and its earlier value, and the earlier number
+    /// of items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
@@ -53,35 +53,34 @@ impl Undo {
 /// An admission that is decided but not yet carried out. It owns all the memory that carrying it out needs.
 pub(super) struct Admitting {
     sorted: LookUp<Hash128>,
-    /// Items that the filter has already, and that will be added to the newest slice too, so that they expire later.
-    /// Each is preceded by the number of new items before it.
+    /// Items that the filter has already. They will be added to the newest slice too, so that they expire later. The
+    /// number before an item says how many new items precede it in the call.
     renewed: Vec<(usize, Hash128)>,
     /// The number of new items that may be added without exceeding the limit.
     admitted: usize,
     terms: Terms,
     /// New sub-filters, for the case that the newest slice has to grow.
     more: Vec<SubFilter>,
-    /// The error that kept the filter from growing. It is `None` for a windowed filter.
+    /// The error that kept the filter from growing. It is `None` for a windowed filter, where the error ends the call.
     stopped: Option<Error>,
-    /// The outcome of each new item.
     reported: Vec<Admission>,
 }
 
 impl Admitting {
-    /// Whether the admission may add a new item.
+    /// Whether carrying out the admission may change the filter.
     pub(super) fn adds(&self) -> bool {
         !self.terms.dry_run && (self.admitted > 0 || self.renews())
     }
 
-    /// Whether the admission adds an item to the newest slice that the filter has already, so that it expires later.
+    /// Whether items are added again, to the newest slice, so that they expire later.
     pub(super) fn renews(&self) -> bool {
         !self.terms.dry_run && !self.renewed.is_empty()
     }
 }
 
 impl BloomFilter {
-    /// Decides which items may be added under `terms`, in order, once `slices_later` more slices have begun. The filter
-    /// is not changed yet.
+    /// Decides item by item which may be added within the limit of `terms`, as if the window had moved forward by
+    /// `slices_later` slices. The filter is not changed yet.
     ///
     /// # Errors
     /// The error that keeps a windowed filter from growing, or [`Error::OutOfMemory`].
@@ -114,15 +113,15 @@ impl BloomFilter {
             grown => grown,
         };
         if let (Parts::Many(all, Some(ring)), false) = (&mut self.parts, terms.dry_run) {
-            // The caller moves the window next. After that, no error may occur, so memory is reserved here.
+            // The caller moves the window forward next. After that, no error may occur, so memory is reserved here.
             try_reserve(&mut ring.list, 1)?;
             try_reserve(all, more.len())?;
         }
         Ok(Admitting { sorted, renewed, admitted, terms, more, stopped, reported })
     }
 
-    /// Adds the items of a decided admission, and returns the outcome for each item of the call. If the filter does not
-    /// scale, it rejects the items for which it has no room.
+    /// Adds the items that [`Self::plan_admission`] admitted, and returns the outcome for each item of the call. A
+    /// filter that does not scale rejects the items for which it has no room.
     ///
     /// # Errors
     /// The error that keeps the filter from growing, or [`Error::OutOfMemory`]. On error the filter is unchanged.
@@ -136,8 +135,8 @@ impl BloomFilter {
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
-        // Only a filter without a window has to undo additions, and such a filter has a newest sub-filter. If this
-        // sub-filter is full, it will not change, so nothing is saved.
+        // In a windowed filter, all admitted items fit, so additions need not be undone. In other filters, the newest
+        // sub-filter is saved for this, unless it is full: then it will not change.
         let before = match self.chain().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
                 Some(Undo::new(newest, sorted.new_items())?)
@@ -148,7 +147,7 @@ impl BloomFilter {
         let first = len - usize::from(has_newest);
         let end = self.fill(first, sorted.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
-            // An item may count as present because earlier items of the call have set all its bits. New sub-filters
+            // Earlier items of the call may have set all bits of an item, so that it needs no room. New sub-filters
             // that stayed empty for this reason are removed.
             self.truncate(end + 1);
             return Ok(sorted.into_answers(&reported));
@@ -165,8 +164,8 @@ impl BloomFilter {
         Ok(sorted.into_answers(&reported))
     }
 
-    /// Makes the sub-filters that `items` more items may need in the newest slice, once `slices_later` more slices have
-    /// begun. Also returns the error that prevented further sub-filters, if any.
+    /// Makes the sub-filters that the newest slice needs for `items` more items, after the window has moved forward by
+    /// `slices_later` slices. Also returns the error that prevented further sub-filters, if any.
     fn sub_filters_for(
         &self,
         items: u64,
@@ -184,17 +183,17 @@ impl BloomFilter {
                 Ok(next) => next,
                 Err(error) => return (more, Some(error)),
             };
-            // A new sub-filter has room for at least one item.
+            // A new sub-filter takes at least one item, even if its computed room, a lower bound, is 0.
             room = room.saturating_add(next.room().max(1));
             more.push(next);
         }
         (more, None)
     }
 
-    /// Adds the first `most` items of `new` and all items of `renewed`, in order, to the sub-filters from index `first`
-    /// on. An item counts as present if earlier items have set all of its bits. Returns the index of the last
-    /// sub-filter that received an item. If there is no room for an item, the method rejects this item if `goes_on` is
-    /// true, and otherwise returns `None`.
+    /// Adds items to the sub-filters from index `first` on, in the order of the call: up to `most` items of the list
+    /// `new`, and all items of the list `renewed`. Writes the outcome of each item of `new` to `reported`. An item
+    /// without room is rejected if `goes_on` is true; otherwise the method returns `None`. On success it returns the
+    /// index of the last sub-filter that it used.
     fn fill(
         &mut self,
         first: usize,
@@ -235,9 +234,9 @@ impl BloomFilter {
         Some(at)
     }
 
-    /// Inserts an item into the sub-filter at index `at`, or into the next sub-filter if that one is full. Returns
-    /// false if the sub-filters from `first` to `at` already contain the item. Returns `None` if there is no room for
-    /// it.
+    /// Inserts an item into the sub-filter at index `at` or, if this sub-filter is full, into the next. Returns false
+    /// if the sub-filters from `first` to `at` already contain the item. Returns `None` if there is no room for the
+    /// item.
     fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
         let sub_filters = self.chain_mut();
         if look_up(&sub_filters[first..=*at], hash) {

@@ -47,7 +47,7 @@ impl Windowed for BloomFilter {
         };
         ring.newest_slice = slice;
         ring.list.drain(..generations);
-        // An age counts slices. It is small for a slice that has not expired, so the cast loses nothing.
+        // Any slice that is left has not expired. So `slices_later` is small, and the cast loses nothing.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         // The expired sub-filters are returned in a new list. If memory for this list is lacking, they are freed here.
         Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
@@ -108,8 +108,8 @@ impl Windowed for BloomFilter {
     ) -> Result<(), Error> {
         let (due, mut first) = (live.due(), None);
         if due != Move::Stay {
-            // The window moves on only when an item changes the filter. The items before this one are already in the
-            // filter.
+            // The window moves forward only when an item changes the filter. Items before the first such item are
+            // already in the filter.
             while first.is_none() {
                 let Some(item) = items.next() else { return Ok(()) };
                 if live.value.is_changed_by(item, due) {
@@ -176,9 +176,7 @@ impl Live<'_, BloomFilter> {
 
 /// The outcome of adding a group of hashes to the sub-filters.
 struct AddedChunk {
-    /// The mask of the items that were new.
     new: Marks,
-    /// Whether any item changed a sub-filter.
     changed: bool,
     /// The number of hashes that were added or found, in order, before an error occurred.
     handled: usize,
@@ -191,9 +189,9 @@ impl BloomFilter {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // The clock jumped ahead and was set back: the filter must return to the earlier slice. Any item changes it
-            // then, even one that the filter has already. Otherwise it would stay in the later slice as long as only
-            // such items are added.
+            // The clock jumped ahead and was set back, so the newest slice lies in the future. Any item, even one that
+            // the filter has already, makes the filter return to the clock's slice. Otherwise it would stay ahead while
+            // only known items are added.
             _ => true,
         }
     }
@@ -235,8 +233,8 @@ impl BloomFilter {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // A single sub-filter inserts an item without a look-up, so all of its lines are needed. Several
-            // sub-filters are looked up first.
+            // `Present` prefetches all lines of the items: a single sub-filter inserts them without a look-up. `Absent`
+            // prefetches only the first lines, for the look-up in several sub-filters.
             let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
             prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
@@ -250,9 +248,9 @@ impl BloomFilter {
 
     /// Adds the items with these hashes, at most 64, in order. It stops at the first item that is rejected.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
-        // Each item is looked up once here. Only an insertion can change this answer. So the item is looked up again
-        // only in sub-filters that took items of this call. If all items fit into a single sub-filter, no look-up is
-        // needed, since inserting an item shows whether it is new.
+        // All items are looked up here, once. Later, only the insertion of other items of this call can make an item
+        // known. So it is looked up again only in sub-filters to which this call added items. A single sub-filter with
+        // room for all items needs no look-up: inserting an item shows whether it is new.
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.chain().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());
@@ -263,7 +261,7 @@ impl BloomFilter {
         let held = if renews { look_up_chunk(&self.chain()[start..], hashes, Expected::Absent) } else { known };
         let mut left = all & !(known & held);
         if !fit_into_one && let [.., newest] = &self.chain()[start..] {
-            // The look-up has read only the first line of most items in each sub-filter.
+            // The look-up has read only the first line of most items, but inserting an item needs all its lines.
             prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
         }
         let (mut taken, mut handled) = (0, hashes.len());
@@ -275,8 +273,8 @@ impl BloomFilter {
                 (handled, result) = (left.trailing_zeros() as usize, Err(error));
                 break;
             }
-            // `fitting` has at most as many hashes as the sub-filter has room for. So the room need not be checked
-            // after each hash. A new sub-filter takes at least one hash, even if its computed room is 0.
+            // All hashes of `fitting` fit in the sub-filter, so its room need not be checked after each hash. `max`
+            // makes sure that the loop ends, even if the computed room of a new sub-filter is 0.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.chain_mut().last_mut() else { break };
@@ -291,7 +289,6 @@ impl BloomFilter {
         (AddedChunk { new: taken & !known, changed: taken != 0, handled }, result)
     }
 
-    /// Appends a new, empty sub-filter to the newest slice.
     fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let next = self.next(self.newest(), &[], self.chain().len(), self.held_bytes(self.chain()), limit)?;
         self.append(std::iter::once(next))
@@ -344,8 +341,8 @@ impl BloomFilter {
         }
     }
 
-    /// Counts an item as renewed, after it was added to the newest slice. Of the older slices that contain the item,
-    /// the youngest counts it.
+    /// Adds 1 to the number `renewed` of the youngest older slice that contains the item. It is called after the item
+    /// was added to the newest slice again.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         let Parts::Many(all, Some(ring)) = &mut self.parts else { return };
@@ -359,8 +356,8 @@ impl BloomFilter {
         }
     }
 
-    /// Makes the next sub-filter of a slice that has the sub-filters `newest` and then `more`. The whole filter has
-    /// `len` sub-filters and takes `held_bytes` bytes.
+    /// Makes the next sub-filter of the newest slice, which has the sub-filters `newest` and will get `more` before it.
+    /// The whole filter then has `len` sub-filters and takes `held_bytes` bytes.
     pub(super) fn next(
         &self,
         newest: &[SubFilter],

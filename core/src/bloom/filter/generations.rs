@@ -25,7 +25,6 @@ pub(super) enum Parts {
 }
 
 impl Parts {
-    /// The parts of a filter without a window.
     pub(super) fn from_vec(mut all: Vec<SubFilter>) -> Self {
         match all.pop() {
             Some(only) if all.is_empty() => Parts::One(only),
@@ -37,15 +36,13 @@ impl Parts {
     }
 }
 
-/// The generations of a windowed filter. A generation has the items of one slice.
+/// The generations of a windowed filter. A generation has the items of one slice of time.
 ///
-/// Invariants: all generations have different ages. Each age is less than the largest number of generations. Each
-/// generation has at least one sub-filter. The size of a sub-filter is derived from the parameters of a generation and
-/// from the index of the sub-filter in its generation.
+/// Invariants: all generations have different ages, less than [`Windowing::generations`]. Each generation has at least
+/// one sub-filter. The size of a sub-filter follows from `of_generation` and from its index in its generation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Generations {
-    /// The parameters that the user gave. The sub-filters of each slice have other parameters, which are derived from
-    /// them.
+    /// The parameters that the user gave. The sub-filters have other parameters, `of_generation`, derived from these.
     pub(super) params: Params,
     pub(super) windowing: Windowing,
     pub(super) of_generation: Params,
@@ -57,12 +54,12 @@ pub(crate) struct Generations {
 /// The items that were added in one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation {
-    /// The number of slices from this slice to the newest slice. It stays the same when slices are renumbered.
+    /// The number of slices from this slice to the newest slice. It stays the same if all slices get lower numbers
+    /// because the clock was set back.
     pub(crate) age: u32,
-    /// The number of sub-filters.
     pub(crate) len: u32,
-    /// The number of items of this slice that were added again in a later slice. They count in that slice, not in this
-    /// one. This number is at most the number of all items of this slice.
+    /// The number of items of this slice that were added again in a later slice. They are counted in that slice, not in
+    /// this one. This number is at most the number of all items of this slice.
     pub(crate) renewed: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Unions of filters with equal parameters. Windowed filters are united slice by slice, and the items of each slice
-//! sub-filter by sub-filter. One filter may have more sub-filters than the other.
+//! Unions of filters with equal parameters. Windowed filters are united slice by slice. Within a slice, sub-filters
+//! with the same index are united. One filter may have more sub-filters than the other.
 
 use std::iter::once;
 
@@ -25,12 +25,11 @@ struct Planned<'a> {
     /// The number of sub-filters that this filter has for the slice.
     ours: usize,
     renewed: u64,
-    /// The sub-filters of each other filter for the slice.
+    /// The items of the slice in those other filters that have any.
     theirs: Vec<Part<'a>>,
     /// The number of items of each sub-filter in the union; `None` if the sub-filters of this filter do not change.
     num_items: Option<Vec<u64>>,
-    /// The empty sub-filters to append to this filter for the slice, so that it has as many as the longest of the
-    /// merged filters.
+    /// Empty sub-filters to append to this filter's slice. The slice then has as many as in the filter with the most.
     added: Vec<SubFilter>,
 }
 
@@ -46,13 +45,13 @@ impl BloomFilter {
     }
 
     /// Turns the filter into the union with `others`. `merging` says how the slices of this filter are renumbered
-    /// before and after the merge. The newest slice becomes the latest that any of the filters has reached. Generations
-    /// that have expired in this slice are removed. Returns whether anything changed, and the removed sub-filters. The
-    /// union has as many sub-filters as the longest filter.
+    /// before and after the merge. The newest slice becomes the latest that any of the filters has reached. Slices that
+    /// have expired by then are removed. Returns whether anything changed, and the removed sub-filters. Each slice of
+    /// the union has as many sub-filters as in the filter with the most.
     ///
-    /// If one of the merged sub-filters already has all bits of the union, the union gets its number of items.
-    /// Otherwise the number is estimated from the bits. The result is at least the largest number among the merged
-    /// sub-filters, and at most the sum of their numbers.
+    /// If one of the merged sub-filters already has all bits of the union, the union takes over the number of items of
+    /// this sub-filter. Otherwise the number is estimated from the bits. The result is at least the largest number
+    /// among the merged sub-filters, and at most the sum of their numbers.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
@@ -118,8 +117,8 @@ impl BloomFilter {
         Ok((true, expired))
     }
 
-    /// Plans the union slice by slice, oldest first, once `newest_slice` is the newest slice. Expired slices are left
-    /// out.
+    /// Plans the union slice by slice, oldest first, as if the window had moved forward to `newest_slice`. Slices that
+    /// have then expired are left out.
     fn plan<'a>(
         &self,
         others: &[&'a Self],
@@ -147,7 +146,7 @@ impl BloomFilter {
         Ok(plans)
     }
 
-    /// The items of the slice that is `age` slices old once `newest_slice` is the newest slice.
+    /// The items of the slice `age` slices before `newest_slice`. Without a window, all items have age 0.
     fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<Part<'_>> {
         let slices_later = self.newest_slice().zip(newest_slice).map_or(0, |(own, newest)| newest - own);
         let is_it = |one: &Generation| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age));
@@ -169,8 +168,9 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // If one of the merged filters already has all bits of the union, the union gets its number of renewed items.
-        // Otherwise, the fraction of renewed items in the union is their fraction in all merged filters together.
+        // Renewed items are those that were added again later. If a merged filter already has all bits of the union,
+        // the union takes over this filter's number of renewed items. Otherwise, their share of all items is the same
+        // as in the merged filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -190,7 +190,7 @@ fn set_bits(sub_filters: &[SubFilter]) -> u64 {
     sub_filters.iter().map(SubFilter::set_bits).sum()
 }
 
-/// For each sub-filter of the union, yields the sub-filters whose bits it unites: one of them, and an iterator over the
+/// For each index, yields the sub-filters with this index in all filters: the first of them, and an iterator over the
 /// others.
 fn merged<'a>(
     ours: &'a [SubFilter],
@@ -230,9 +230,9 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // A sub-filter within its capacity counts with at most the rate that it is sized for, even if by chance more
-        // bits are set. For the newest sub-filter, the rate is at least the one that it is sized for, since it reaches
-        // that rate before the union grows.
+        // A sub-filter is sized for the rate `nominal`. Within its capacity, it may exceed this rate only by chance, so
+        // `nominal` is taken instead. The newest sub-filter fills up to `nominal` before the union grows, so at least
+        // `nominal` is taken.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),
@@ -243,8 +243,8 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
     if !changed {
         return Ok(None);
     }
-    // Sub-filters that are appended later will keep the rates that they are sized for, no matter how full the present
-    // ones are.
+    // `to_come` is the sum of the rates of sub-filters that the union may append later. It does not depend on how full
+    // the existing sub-filters are.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.spec.params.error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });

@@ -8,14 +8,14 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! The index of the line comes from the high bits of `x`, by the product with `L`. The other multiplication and the
-//! shift make the positions in the line depend on all bits of `x`. Cheaper ways to get positions were measured.
-//! Positions taken from `x` itself raise the false-positive rate by 36 to 88 %. Double hashing modulo 512 raises it by
-//! 7 to 25 %.
+//! An item has bits in `b` lines, `g` in each. The product of `x` and `L` makes the high bits of `x` the index of a
+//! line. The multiplication and the shift for `y` make the positions in the line depend on all bits of `x`. Cheaper
+//! ways to get positions were measured. Positions taken from `x` itself raise the false-positive rate by 36 to 88 %.
+//! Double hashing modulo 512 raises it by 7 to 25 %.
 //!
-//! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
-//! Verification", 2004). It is 0 for the first two lines of an item. Without it, later lines of an item would coincide
-//! if `d` is near 0 or near a simple fraction of 2^64.
+//! The summand with `i*(i-1)/2` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
+//! Verification", 2004). It is 0 for the first two lines of an item. Without it, several lines of an item would be the
+//! same line if `d` is near 0 or near a simple fraction of 2^64.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -25,7 +25,8 @@ use crate::hash::Hash128;
 /// 2^64 divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The number from which the index of an item's line `i` and the positions of its bits in this line are derived.
+/// The number `x` for line `i` of an item. [`line_index`] and [`places`] derive from it which line that is, and the
+/// positions of the item's bits there.
 #[inline(always)]
 pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     let i = u64::from(i);
@@ -33,15 +34,15 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The index of the line that is derived from the number `x`.
+/// The index of an item's line, from the result `x` of [`pick`].
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     // The result is less than `num_lines`, since `x` is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The positions of an item's bits in a line, derived from the number `x`. At most seven positions, of nine bits each,
-/// are packed into one word, the first in the lowest bits.
+/// The positions of an item's bits in a line, from the result `x` of [`pick`]. At most seven positions, of nine bits
+/// each, are packed into one word, the first in the lowest bits.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
@@ -55,7 +56,8 @@ fn place(places: u64, j: u32) -> (usize, u64) {
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Sets in `bits`, a mask of one line, the bits at the first `probes` of the packed positions `places`.
+/// Sets an item's bits in `bits`, a mask of one line. They are at the first `probes` positions that are packed in
+/// `places`.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -64,7 +66,8 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     }
 }
 
-/// Whether the line has all bits at the first `probes` of the packed positions `places`.
+/// Whether all bits of an item are set in the line. They are at the first `probes` positions that are packed in
+/// `places`.
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
@@ -80,8 +83,8 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
 /// A number of bits as a sum of eight numbers, so that AVX-512 can add to all eight at once.
 pub(in crate::bloom) type Count = [u64; 8];
 
-/// Sets the line's bits at the first `probes` of the packed positions `places`. Adds to `free` how many of these bits
-/// were 0 before, and returns whether any was.
+/// Sets an item's bits in the line, at the first `probes` positions that are packed in `places`. Adds to `free` how
+/// many of these bits were 0 before, and returns whether any was.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
     let before = free[0];
@@ -95,7 +98,7 @@ pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &m
 }
 
 impl Line {
-    /// Whether the line has all bits of the mask `bits`.
+    /// Whether all bits of the mask `bits` are set in the line.
     #[inline(always)]
     pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
         // The loop has no early exit, so that the compiler vectorizes it.
@@ -112,23 +115,23 @@ pub(in crate::bloom) mod avx512 {
     use std::arch::x86_64::*;
 
     // These are truth tables for the ternary-logic instruction: bit 4a + 2b + c is the result for operand bits a, b and
-    // c. The instruction is used even where two operands are enough. With the plain instruction, the compiler would
-    // emit two more instructions for each shift.
+    // c. The instruction is used even where two operands are enough. Otherwise the compiler would rearrange the
+    // computation and emit two more instructions for each shift.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
     /// The positions of an item's bits in a line, one in each lane of a register, for comparisons with several lines.
     #[derive(Clone, Copy)]
     pub(in crate::bloom) struct Spread {
-        /// The index of the bit's word in the line.
+        /// In each lane, the index of the position's 64-bit word in the line.
         word: __m512i,
-        /// The bit, as a mask of its word.
+        /// In each lane, the mask of the position's bit in this word.
         bit: __m512i,
         /// Bit `i` is set if lane `i` of the registers holds a position. An item may have fewer positions than lanes.
         wanted: __mmask8,
     }
 
-    /// Spreads the first `probes` of the packed positions `places` over the lanes of a register.
+    /// Spreads the first `probes` positions that are packed in `places` over the lanes of a register.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn spread(places: u64, probes: u32) -> Spread {
@@ -140,7 +143,7 @@ pub(in crate::bloom) mod avx512 {
         Spread { word: _mm512_srli_epi64::<6>(place), bit, wanted: ((1u32 << probes) - 1) as u8 }
     }
 
-    /// Whether the line has all bits at these positions.
+    /// Whether the bits at all these positions are set in the line.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn has_all(line: &Line, spread: Spread) -> bool {
@@ -148,14 +151,12 @@ pub(in crate::bloom) mod avx512 {
         _mm512_mask_testn_epi64_mask(spread.wanted, word, spread.bit) == 0
     }
 
-    /// The same as [`super::has`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
         has_all(line, spread(places, probes))
     }
 
-    /// The same as [`super::fill`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
     pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
@@ -166,14 +167,14 @@ pub(in crate::bloom) mod avx512 {
         _mm512_test_epi64_mask(new, new) != 0
     }
 
-    /// Returns the mask that [`super::lay_out`] makes, with AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        // This is a line in which only the bit at position `j` is set. `(place & 511) ^ start` is the number of the bit
-        // in the word that has it. In the other words this number is 64 or more, and the shift gives 0.
+        // Makes a line in which only the item's bit number `j` is set. Each lane is a word of the line, and `start` is
+        // the position of its first bit. In the word that has the bit, `(place & 511) ^ start` is the bit's index. In
+        // all other words it is 64 or more, and the shift gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));

@@ -17,7 +17,8 @@ use super::super::bitmap::LINE_BITS;
 /// Part of the stored format.
 pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// The number of bits per item with which a line can take the most items at an error rate, and their mean number.
+/// How a line can hold the most items at a given error rate: the best number of bits per item, and the largest mean
+/// number of items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
     /// The number of bits that an item sets in the line.
@@ -27,10 +28,11 @@ pub(super) struct FullestLine {
 }
 
 impl FullestLine {
-    /// Finds the number of bits per item with which lines can take the most items, if the error rate must be at most
-    /// `line_rate`. The load is computed to the last bit.
+    /// Finds the number of bits per item with which a line can hold the most items, if its error rate must be at most
+    /// `line_rate`.
     pub(super) fn new(line_rate: f64) -> Self {
-        // The best number of bits is near log2(1/rate). The search starts there, so few other numbers need a bisection.
+        // The best number of bits is near log2(1/rate), so its load is computed first. Most other numbers of bits then
+        // prove worse without the bisection for their own load.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = FullestLine { probes: guess, load: largest_load(LineRate::of(guess), line_rate) };
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
@@ -50,8 +52,8 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
     // If every bit is hit 64 times on average, a bit is 0 with probability e^-64. The rate at this load exceeds even
     // the largest rate below 1.
     let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
-    // The range, 2^15 wide at first, is halved until no `f64` lies between its ends. As the result is over 0.5, that
-    // takes about 70 rounds. The fixed number of rounds ends the loop even if the formula gave wrong numbers.
+    // The range of possible loads, 2^15 wide at first, is halved until no `f64` lies between its ends. That takes about
+    // 70 rounds, as the result is over 0.5. The limit of 200 rounds ends the loop even if the rates are wrong.
     for _ in 0..200 {
         let middle = fits + (exceeds - fits) / 2.0;
         if middle <= fits || middle >= exceeds {
@@ -69,16 +71,17 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
 const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 
 /// The error rate of a line as a function of its load, if an item sets `probes` bits: `sum over j of weights[j] *
-/// exp(-load * misses[j])`.
+/// exp(-load * misses[j])`, for `j` from 0 to `probes`. [`LineRate::new`] derives the formula.
 pub(super) struct LineRate {
     probes: usize,
-    /// The weight of term `j`: `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
+    /// The weight of term `j` in the sum for the error rate: `(-1)^j * sum over d of P(d of the probes are distinct) *
+    /// C(d, j)`.
     weights: [f64; NUM_TERMS],
-    /// The probability that an item sets at least one of `j` given bits, `1 - (1 - j/512)^probes`.
+    /// For each `j`, the probability that an item sets at least one of `j` given bits: `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
 }
 
-/// The error rate of a line, for each number of bits that an item may set, from 0 on.
+/// At index `k`, the formula for the error rate of a line in which an item sets `k` bits.
 static LINE_RATES: LazyLock<[LineRate; NUM_TERMS]> = LazyLock::new(|| std::array::from_fn(LineRate::new));
 
 impl LineRate {
@@ -87,12 +90,12 @@ impl LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }
 
-    /// Computes `weights` and `misses` for items that set `probes` bits.
+    /// Computes `weights` and `misses` for items that set `probes` bits, of which some may coincide.
     ///
     /// An absent item is reported as present if none of its `d` distinct bits is 0. By inclusion and exclusion, the
-    /// probability of this is an alternating sum over all subsets of `j` bits. Each term is the probability that all
-    /// `j` bits are 0. If the number of items is Poisson with mean `load`, this probability is `exp(-load *
-    /// misses[j])`.
+    /// probability of this is an alternating sum over all subsets of the `d` bits. The term of a subset of `j` bits is
+    /// the probability that all of them are 0. One item sets some of them with probability `misses[j]`. So for a
+    /// Poisson number of items with mean `load`, the term is `exp(-load * misses[j])`.
     fn new(probes: usize) -> Self {
         let bits = f64::from(LINE_BITS);
         // `distinct[d]` is the probability that the bits so far fell on `d` different positions.

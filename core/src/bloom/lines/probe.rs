@@ -14,11 +14,13 @@ use std::ops::Range;
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
 /// Runs `$body` with numbers of lines and bits per item that the compiler knows. The compiler then unrolls the loops,
-/// which saves 8 to 20 ns per item. For error rates below 1e-13, the loops are not unrolled.
+/// which saves 8 to 20 ns per item. Items with bits in more than six lines (error rates below 1e-14) take loops that
+/// are not unrolled.
 macro_rules! with_shape {
     ($shape:ident => $body:expr) => {
-        // If an item has bits in two lines or more, the error rate of each line is below 0.071. This takes at least
-        // four bits per line.
+        // Items have bits in two or more lines only at error rates below 1/200. The error rate of each line is then
+        // below 0.071, the square root of 1/200. This takes at least four bits per line, so shapes like `(2, 3)` do not
+        // occur.
         with_shape!($shape => $body,
             (1, 1) (1, 2) (1, 3) (1, 4) (1, 5) (1, 6) (1, 7)
             (2, 4) (2, 5) (2, 6) (2, 7)
@@ -46,7 +48,7 @@ macro_rules! kernel {
         $(#[$doc])*
         #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
         $vis fn $name($shape: ItemShape $(, $arg: $type)*) -> $output {
-            // These are closures, because functions with target features implement no trait.
+            // These are closures, because functions with target features do not implement `Fn`.
             let $line = match_target! {
                 "x86_64+avx512f" => |$($operand: kernel!(@ $operand)),*| line::avx512::$line($($operand),*),
                 _ => |$($operand: kernel!(@ $operand)),*| line::$line($($operand),*),
@@ -65,7 +67,7 @@ macro_rules! kernel {
 /// may contain the item.
 pub(in crate::bloom) type Candidates = u8;
 
-/// Whether all bits of an item are set in those of its lines that have the indices `which`.
+/// Whether all bits of an item are set in its lines with the numbers `which`; 0 is its first line.
 #[inline(always)]
 fn has_all(
     lines: &[Line],
@@ -103,7 +105,6 @@ fn fill_all(
 }
 
 kernel! {
-    /// Whether all bits of the item with this hash are set.
     pub(in crate::bloom) fn contains(shape, has(line, places, probes), lines: &[Line], hash: Hash128) -> bool {
         has_all(lines, hash, 0..shape.0, shape, has)
     }
@@ -122,8 +123,8 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes of which `pending` has a set bit, and returns the mask of those for which [`contains`] is
-    /// true. If `screened` is true, all bits in the first line of each hash are known to be set.
+    /// Looks up the hashes in the mask `pending`, and returns the mask of those for which [`contains`] is true. If
+    /// `screened` is true, all bits in the first line of each hash are known to be set.
     pub(in crate::bloom) fn contains_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128], pending: Marks, screened: bool
     ) -> Marks {
@@ -161,9 +162,9 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes of which `pending` has a set bit, in several bitmaps. For each hash, `candidates` has the
-    /// mask of the bitmaps in whose first line all its bits are known to be set. Returns the mask of the hashes that
-    /// any of these bitmaps contains.
+    /// Looks up the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` is the mask of the
+    /// bitmaps to read: all bits in its first line are known to be set there. Returns the mask of the hashes that any
+    /// of these bitmaps contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
@@ -185,8 +186,8 @@ kernel! {
 }
 
 kernel! {
-    /// Inserts the hashes of which `pending` has a set bit, in order. Returns the mask of the hashes that set a bit,
-    /// and how many bits were 0 before.
+    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that newly set a bit, and the
+    /// number of newly set bits.
     pub(in crate::bloom) fn insert_chunk(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hashes: &[Hash128], pending: Marks
     ) -> (Marks, u64) {
@@ -198,7 +199,7 @@ kernel! {
     }
 }
 
-/// Prefetches the item's lines with the indices `which`.
+/// Prefetches the item's lines with the numbers `which`; 0 is its first line.
 #[inline(always)]
 pub(in crate::bloom) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

@@ -4,8 +4,8 @@
 //! computes how many items a line takes.
 //!
 //! The shape of a filter follows from its error rate and capacity alone, and is part of the stored format. **A change
-//! of any result here makes stored filters unreadable.** So this file calls `libm`, since the platform's `exp` and `ln`
-//! may differ in the last bit. The order of operations must not change either.
+//! of any result here makes stored filters unreadable.** So this file calls the crate `libm`, since the platform's
+//! `exp` and `ln` may differ in the last bit. The order of operations must not change either.
 
 use std::cell::Cell;
 
@@ -14,24 +14,27 @@ use super::super::params::{Params, check_error_rate};
 use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
-/// The inverse of the smallest false-positive rate that a line may have. Below this rate, one more line per item takes
-/// less memory than more bits in each line, because lines are unevenly loaded. Part of the stored format.
+/// The smallest false-positive rate that a line may have is 1/200. For lower rates, bits in one more line per item take
+/// less memory than more bits in each line, because by chance some lines hold many more items than others. Part of the
+/// stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
-/// The computed number of lines is multiplied by this factor. Without it, only the mean error rate of all filters of
-/// one size would be as wanted. With it, every single filter at capacity keeps the error rate, although its rate
-/// differs from the mean. Part of the stored format.
+/// The computed number of lines is multiplied by this factor. Without it, the mean error rate of all filters at
+/// capacity would be as wanted, but half of the filters would exceed it by chance. With it, all large filters keep it.
+/// Part of the stored format.
 const MARGIN: f64 = 1.005;
 
 /// The fraction of a filter's error rate that its first sub-filter may have. Part of the stored format.
 const FIRST_SHARE: f64 = 0.9;
 
-/// The fraction of a filter's error rate that all later sub-filters together may have. Part of the stored format.
+/// The fraction of a filter's error rate that all sub-filters after the first together may have. Part of the stored
+/// format.
 const LATER_SHARE: f64 = 0.1;
 
-/// Up to this error rate, the number of counted items alone decides whether a filter is full. A filter does not count a
-/// new item that it reports as present already. Up to this rate, that happens to at most 0.4 % of the new items, for
-/// which [`MARGIN`] leaves room. Part of the stored format.
+/// Up to this error rate, a filter is full when its number of counted items reaches the capacity. At higher rates, the
+/// number of set bits decides too. The reason is that a filter does not count a new item that it falsely reports as
+/// present. Up to this rate, at most 0.4 % of the new items are not counted, for which [`MARGIN`] leaves room. Part of
+/// the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -82,15 +85,15 @@ impl Geometry {
 /// ```
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for an `error_rate` outside (0, 1), for a `capacity` of 0, and if the bytes of the filter
-/// exceed an `i64`.
+/// [`Error::OutOfRange`] for an `error_rate` outside (0, 1), for a `capacity` of 0, and if the filter would have 2^64
+/// bits or more.
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
     let shape = rated_shape(error_rate);
     let num_lines = shape.num_lines(capacity);
-    // The limit is 2^55 lines of 2^9 bits. There is at least one line, because the capacity is at least 1 and the load
-    // is finite.
+    // The number of bits must be below 2^64; a line has 2^9. There is at least one line, because the capacity is at
+    // least 1 and the load is finite.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
     let expected = "of an addressable size at this error rate";
     Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
@@ -124,7 +127,7 @@ impl RatedShape {
 /// The number of set bits at which a filter with this error rate is full. The result is `None` if the number of counted
 /// items alone decides (`COUNT_SERVES_UP_TO`).
 ///
-/// A filter does not count a new item that it reports as present already. So at a high rate it holds more items than it
+/// A filter does not count a new item that it falsely reports as present. So at a high rate it holds more items than it
 /// counts. At a rate of 0.5, a filter whose count equals its capacity would hold 1.7 times as many items. It would
 /// report 69 % of all absent items as present. The set bits show the number of items that it holds.
 ///
@@ -162,11 +165,11 @@ fn rated_shape(error_rate: f64) -> RatedShape {
     })
 }
 
-/// The smallest number of lines per item with which the false-positive rate of a line is at least
-/// 1/[`RAREST_LINE_ERROR`]. The result is at most 141, for the smallest positive `f64`.
+/// The smallest number of lines per item with which no line needs a false-positive rate below 1/[`RAREST_LINE_ERROR`].
+/// The result is at most 141, for the smallest positive `f64`.
 fn lines_per_item(error_rate: f64) -> u32 {
-    // The formula has -ln(p), since 1/p is infinite for subnormal p. Subtracting 1e-9 makes sure that p = 200^-b itself
-    // takes b lines.
+    // The formula has -ln(p) instead of ln(1/p), since 1/p is infinite for subnormal p. An error rate of exactly
+    // `RAREST_LINE_ERROR`^-b takes b lines; without `- 1e-9`, rounding could add a line.
     let lines = libm::ceil(-libm::log(error_rate) / libm::log(RAREST_LINE_ERROR) - 1e-9);
     if lines < 1.0 { 1 } else { lines as u32 }
 }
@@ -194,10 +197,11 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 /// The number of items at which a filter is most likely to have `set_bits` bits set.
 ///
 /// The formula adapts section 2 of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to
-/// Improve Chemical Retrieval", 2007, to lines. Each of the `b` lines that an item selects is the line of a given bit
-/// with probability `1/L`. The item then sets the bit with probability `w = 1 - (511/512)^g`. So `n` items leave the
-/// fraction `(1 - w/L)^(n*b)` of the bits 0, which for many lines is `exp(-n*b*w/L)`. If every bit is set, the
-/// likelihood has no maximum. The result is then the estimate for a single 0 bit.
+/// Improve Chemical Retrieval", 2007, to lines. An item selects `b` of the `L` lines and sets `g` bits in each. A
+/// selected line is the line of a given bit with probability `1/L`, and then the bit is set with probability `w = 1 -
+/// (511/512)^g`. So `n` items leave the fraction `(1 - w/L)^(n*b)` of the bits 0, which for many lines is
+/// `exp(-n*b*w/L)`. If every bit is set, no number is the most likely. The result is then the estimate for a single 0
+/// bit.
 ///
 /// ```
 /// # use rollcall_core::{bloom::sizing, unstable};
@@ -215,7 +219,8 @@ pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * ln_free_after_pick(geometry))
 }
 
-/// The logarithm of the probability `1 - w/L` that a given bit stays 0 when an item sets its bits in one line.
+/// The logarithm of the probability that a given bit of the filter stays 0 when an item sets bits in one of its lines.
+/// This line is the given bit's with probability `1/num_lines`, and `hit` is the probability that the bit is set then.
 fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     let bit_free_after_probe = 1.0 - 1.0 / f64::from(LINE_BITS);
     let hit = 1.0 - (0..geometry.probes_per_line).fold(1.0, |power, _| power * bit_free_after_probe);
@@ -224,9 +229,8 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
 
 /// The error rate of the sub-filter with this index. A filter errs if any of its sub-filters does. So the rates of all
 /// sub-filters must sum to at most the rate of the filter, however long it grows. See Almeida, Baquero, Preguiça and
-/// Hutchison, "Scalable Bloom Filters", 2007, section 3. In the paper the rates fall geometrically, which makes late
-/// sub-filters large. The series `1/(i*(i+1))`, which is used here, also sums to 1 and falls far more slowly. If the
-/// filter does not scale, its only sub-filter has the whole rate.
+/// Hutchison, "Scalable Bloom Filters", 2007, section 3. In the paper the rates fall geometrically, so late sub-filters
+/// take many bits per item. The series `1/(i*(i+1))`, which is used here, also sums to 1 and falls far more slowly.
 pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
