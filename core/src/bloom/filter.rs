@@ -35,13 +35,14 @@ pub struct BloomFilter {
     parts: Parts,
 }
 
-/// The size in bytes of [`BloomFilter`], and of the server's enum of a filter and a box with a partially loaded filter.
+/// The size in bytes of a [`BloomFilter`]. The server's enum, of a filter or a box with a partially loaded filter, has
+/// the same size.
 pub(crate) const OWN_BYTES: u64 = 48;
 
 /// The size in bytes of RedisBloom's struct for a filter. RedisBloom's `BF.INFO` includes it.
 const REDISBLOOM_BYTES: u64 = 32;
 
-// A server may hold millions of small filters. So its enum, as large as this `Result`, must not be larger than a
+// A server may hold millions of small filters. So its enum, which is like this `Result`, must not be larger than a
 // filter.
 const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
@@ -373,8 +374,8 @@ impl BloomFilter {
     /// The bytes of the filter: of all bitmaps and structs. For a RedisBloom-compatible filter, the result is the one
     /// of RedisBloom's `BF.INFO`.
     pub fn size_bytes(&self) -> u64 {
-        // In the layout `lines`, a single sub-filter is a field of the filter, whose bytes include it already.
-        // RedisBloom keeps every sub-filter in a list.
+        // In the layout `lines`, a single sub-filter is a field of the filter, so `OWN_BYTES` includes it. RedisBloom
+        // keeps every sub-filter in a list.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -470,8 +471,8 @@ impl Present<'_> {
         // Without a sub-filter the rate may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // An item sets the same bits in several sub-filters only if they have one size, as those of generations with
-        // one sub-filter do. Otherwise items that were added again do not lower the rate.
+        // An item sets the same bits only in sub-filters of the same size. If each generation has one sub-filter, all
+        // sizes are equal. Otherwise, items that were added again do not lower the rate.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };

@@ -123,8 +123,8 @@ pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
 
 /// Prefetches the lines that [`look_up_chunk`] reads first for the hashes in the mask `pending`, unless the lines are
 /// in a cache. These are the first lines of the hashes. For a single sub-filter and `Expected::Present`, all lines are
-/// prefetched; [`SubFilter::insert_chunk`] needs all too. RedisBloom-compatible sub-filters prefetch their bits
-/// themselves.
+/// prefetched: [`SubFilter::insert_chunk`] and look-ups of present items read all of them. RedisBloom-compatible
+/// sub-filters prefetch their bits themselves.
 pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
         _ if is_classic(sub_filters) || !is_far(sub_filters) => {}
@@ -326,13 +326,13 @@ fn has_any(group: &[SubFilter], mut candidates: Candidates, hash: Hash128) -> bo
     false
 }
 
-/// The index of the newest sub-filter in the mask; `None` if the mask is empty.
+/// The index of the newest sub-filter in the mask.
 fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes to `candidates`,
-/// all 0 before, the mask of the sub-filters in which all bits of the hash in this line are set. Returns the mask of
+/// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes to `candidates`
+/// (all 0 before) the mask of the sub-filters in which all bits of the hash in this line are set. Returns the mask of
 /// the hashes that match in any sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {

@@ -77,8 +77,8 @@ impl Classic {
         positions.fold(0, |free, position| free + u64::from(bits::set(words, position)))
     }
 
-    /// Sets the bits of the items whose hashes are in the mask `pending`, in order. Returns the mask of the hashes that
-    /// set a bit, and the number of bits that were 0 before.
+    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that newly set a bit, and the
+    /// number of newly set bits.
     pub(in crate::bloom) fn insert_chunk(
         &self,
         lines: &mut [Line],
@@ -104,7 +104,7 @@ impl Classic {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Modulus {
     positions: u64,
-    /// `2^64 / positions`, or up to 1 less.
+    /// At most 1 less than `2^64 / positions`.
     reciprocal: u64,
 }
 

@@ -31,9 +31,9 @@ pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCA
 pub const DEFAULT_GROWTH: u32 = 2;
 
 /// The largest number of sub-filters that a loaded RedisBloom-compatible filter may have. RedisBloom halves the error
-/// rate for each sub-filter, and an `f64` below 1 is 0 after at most 1,075 halvings. So no filter made by RedisBloom
-/// has more than 1,200 sub-filters. With 1,200 sub-filters, a header is shorter than 64 KiB. If the limit were lowered,
-/// stored filters could become unreadable.
+/// rate for each sub-filter, and an `f64` below 1 becomes 0 after at most 1,075 halvings. So no filter made by
+/// RedisBloom has more than 1,200 sub-filters. With 1,200 sub-filters, a header is shorter than 64 KiB. If the limit
+/// were lowered, stored filters could become unreadable.
 const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// The error rate of each sub-filter is that of the previous sub-filter times this factor, as in RedisBloom.

@@ -56,7 +56,7 @@ pub(super) struct Admitting {
     /// Items that the filter has already. They will be added to the newest slice too, so that they expire later. The
     /// number before an item says how many new items precede it in the call.
     renewed: Vec<(usize, Hash128)>,
-    /// The number of new items that may be added without exceeding the limit.
+    /// The number of new items that the limit allows.
     admitted: usize,
     terms: Terms,
     /// New sub-filters, for the case that the newest slice has to grow.
@@ -210,7 +210,6 @@ impl BloomFilter {
                 prefetch(&self.chain()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
             }
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
-                // An item counts as renewed only if it set a bit in the newest slice.
                 if self.insert_from(first, &mut at, hash) == Some(true) {
                     self.count_renewed(hash);
                 }

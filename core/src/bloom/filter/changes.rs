@@ -341,8 +341,8 @@ impl BloomFilter {
         }
     }
 
-    /// Adds 1 to the number `renewed` of the youngest older slice that contains the item. It is called after the item
-    /// was added to the newest slice again.
+    /// Adds 1 to `renewed`, the number of items that were added again, of the last slice before the newest that
+    /// contains the item. It is called after the item was added to the newest slice too.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         let Parts::Many(all, Some(ring)) = &mut self.parts else { return };
@@ -356,8 +356,8 @@ impl BloomFilter {
         }
     }
 
-    /// Makes the next sub-filter of the newest slice, which has the sub-filters `newest` and will get `more` before it.
-    /// The whole filter then has `len` sub-filters and takes `held_bytes` bytes.
+    /// Makes the next sub-filter of the newest slice, after the slice's sub-filters `newest` and the new ones `more`.
+    /// Without it, the filter has `len` sub-filters and takes `held_bytes` bytes.
     pub(super) fn next(
         &self,
         newest: &[SubFilter],

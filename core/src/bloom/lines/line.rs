@@ -8,14 +8,14 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! An item has bits in `b` lines, `g` in each. The product of `x` and `L` makes the high bits of `x` the index of a
+//! An item has bits in `b` lines, `g` in each. Multiplying `x` by `L` turns the high bits of `x` into the index of a
 //! line. The multiplication and the shift for `y` make the positions in the line depend on all bits of `x`. Cheaper
 //! ways to get positions were measured. Positions taken from `x` itself raise the false-positive rate by 36 to 88 %.
 //! Double hashing modulo 512 raises it by 7 to 25 %.
 //!
-//! The summand with `i*(i-1)/2` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
-//! Verification", 2004). It is 0 for the first two lines of an item. Without it, several lines of an item would be the
-//! same line if `d` is near 0 or near a simple fraction of 2^64.
+//! The summand of `x` with `i*(i-1)/2` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in
+//! Probabilistic Verification", 2004). It is 0 for the first two lines of an item. Without it, several lines of an item
+//! would be the same line if `d` is near 0 or near a simple fraction of 2^64.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -56,7 +56,7 @@ fn place(places: u64, j: u32) -> (usize, u64) {
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Sets an item's bits in `bits`, a mask of one line. They are at the first `probes` positions that are packed in
+/// Sets an item's bits in `bits`, a mask of one line. Their positions are the first `probes` that are packed in
 /// `places`.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
@@ -66,8 +66,7 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     }
 }
 
-/// Whether all bits of an item are set in the line. They are at the first `probes` positions that are packed in
-/// `places`.
+/// Whether an item's bits in the line are all set. Their positions are the first `probes` that are packed in `places`.
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
@@ -83,8 +82,8 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
 /// A number of bits as a sum of eight numbers, so that AVX-512 can add to all eight at once.
 pub(in crate::bloom) type Count = [u64; 8];
 
-/// Sets an item's bits in the line, at the first `probes` positions that are packed in `places`. Adds to `free` how
-/// many of these bits were 0 before, and returns whether any was.
+/// Sets an item's bits in the line. Their positions are the first `probes` that are packed in `places`. Adds to `free`
+/// how many of these bits were 0 before, and returns whether any was.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
     let before = free[0];
@@ -143,7 +142,7 @@ pub(in crate::bloom) mod avx512 {
         Spread { word: _mm512_srli_epi64::<6>(place), bit, wanted: ((1u32 << probes) - 1) as u8 }
     }
 
-    /// Whether the bits at all these positions are set in the line.
+    /// Whether the bits at all positions in `spread` are set in the line.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn has_all(line: &Line, spread: Spread) -> bool {

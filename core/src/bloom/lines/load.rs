@@ -31,8 +31,8 @@ impl FullestLine {
     /// Finds the number of bits per item with which a line can hold the most items, if its error rate must be at most
     /// `line_rate`.
     pub(super) fn new(line_rate: f64) -> Self {
-        // The best number of bits is near log2(1/rate), so its load is computed first. Most other numbers of bits then
-        // prove worse without the bisection for their own load.
+        // The best number of bits is near log2(1/rate), so its load is computed first. Most other numbers of bits can
+        // then be ruled out without a bisection for their own load.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = FullestLine { probes: guess, load: largest_load(LineRate::of(guess), line_rate) };
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
@@ -94,8 +94,8 @@ impl LineRate {
     ///
     /// An absent item is reported as present if none of its `d` distinct bits is 0. By inclusion and exclusion, the
     /// probability of this is an alternating sum over all subsets of the `d` bits. The term of a subset of `j` bits is
-    /// the probability that all of them are 0. One item sets some of them with probability `misses[j]`. So for a
-    /// Poisson number of items with mean `load`, the term is `exp(-load * misses[j])`.
+    /// the probability that all of them are 0. One item sets at least one of them with probability `misses[j]`. So for
+    /// a Poisson number of items with mean `load`, the term is `exp(-load * misses[j])`.
     fn new(probes: usize) -> Self {
         let bits = f64::from(LINE_BITS);
         // `distinct[d]` is the probability that the bits so far fell on `d` different positions.

@@ -163,8 +163,8 @@ kernel! {
 
 kernel! {
     /// Looks up the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` is the mask of the
-    /// bitmaps to read: all bits in its first line are known to be set there. Returns the mask of the hashes that any
-    /// of these bitmaps contains.
+    /// bitmaps in which its bits in the first line are known to be set; only their other lines are read. Returns the
+    /// mask of the hashes that any of these bitmaps contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]

@@ -14,9 +14,9 @@ use super::super::params::{Params, check_error_rate};
 use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
-/// The smallest false-positive rate that a line may have is 1/200. For lower rates, bits in one more line per item take
-/// less memory than more bits in each line, because by chance some lines hold many more items than others. Part of the
-/// stored format.
+/// The inverse of 1/200, the smallest false-positive rate that a line may have. For lower rates, one more line per item
+/// takes less memory than more bits in each line, because by chance some lines hold many more items than others. Part
+/// of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
 /// The computed number of lines is multiplied by this factor. Without it, the mean error rate of all filters at
@@ -200,8 +200,8 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 /// Improve Chemical Retrieval", 2007, to lines. An item selects `b` of the `L` lines and sets `g` bits in each. A
 /// selected line is the line of a given bit with probability `1/L`, and then the bit is set with probability `w = 1 -
 /// (511/512)^g`. So `n` items leave the fraction `(1 - w/L)^(n*b)` of the bits 0, which for many lines is
-/// `exp(-n*b*w/L)`. If every bit is set, no number is the most likely. The result is then the estimate for a single 0
-/// bit.
+/// `exp(-n*b*w/L)`. If every bit is set, no number of items is the most likely. The result is then the estimate for a
+/// single 0 bit.
 ///
 /// ```
 /// # use rollcall_core::{bloom::sizing, unstable};
