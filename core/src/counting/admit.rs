@@ -14,7 +14,8 @@ pub(super) struct LookedUp<'a> {
     look_up: LookUp<(u64, &'a [u8])>,
     /// The number of new items that the limit admits.
     admitted: usize,
-    /// The items that are members already, but were last added in an earlier slice. They have to be renewed.
+    /// The items that are members already, but were last added in an earlier slice. They are added again, so that they
+    /// expire later.
     renewed: Vec<(u64, &'a [u8])>,
     /// The result for each new item.
     reported: Vec<Admission>,
@@ -71,9 +72,9 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Adds the admitted items, in the slice to which `due` moves the counter. Returns a changed copy of the counter.
-    /// Returns `None` if the counter itself was changed, or if no item is admitted. In a dry run, the counter itself
-    /// never changes.
+    /// Adds the admitted items to a copy of the counter that is moved as `due` says, and returns the copy. Returns
+    /// `None` if no item is admitted, or if a single item was added to the counter itself. In a dry run, the counter
+    /// itself never changes.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
@@ -105,7 +106,7 @@ impl Counter {
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
+    /// The number of members in the view, and how many bytes of the limit `exact_bytes` they use.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
         // The members are counted one by one only if some of them have expired.
@@ -116,8 +117,8 @@ impl Counter {
         Ok(view.members()?.fold((0, 0), add))
     }
 
-    /// Checks that the counter stays exact if the items `new` are added. It has `members` members already, which take
-    /// `bytes` of the limit on bytes.
+    /// Checks that the counter stays exact if the items `new` are added. It has `members` members already, which use
+    /// `bytes` bytes of the limit `exact_bytes`.
     fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());

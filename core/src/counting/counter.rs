@@ -159,7 +159,7 @@ impl Counter {
         adding!(self, limit, (held, adding) => held.add(item, hash, adding))
     }
 
-    /// Does the same as [`Self::add_hashed`]. The caller knows that `item` is not a member, if the counter is exact.
+    /// Does the same as [`Self::add_hashed`]. If the counter is exact, `item` must not be a member yet.
     ///
     /// # Errors
     /// The errors of [`Self::add_hashed`].
@@ -192,9 +192,9 @@ impl Counter {
         }
     }
 
-    /// Moves the counter to the slice `newest`, which is not before the newest slice of any of the counters. Then adds
-    /// the members of `others`, each in the slice in which it was last added. Returns whether the additions changed the
-    /// counter. The lower bound of an estimate becomes `lower_bound`, which is at least the present lower bound.
+    /// Makes `newest` the newest slice; none of the counters may have a later one. Then adds the members of `others`,
+    /// each in the slice in which it was last added. If the counter estimates and has no window, its count is from now
+    /// on at least `lower_bound`. Returns whether members or the lower bound changed.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error some members may have been added.
@@ -253,9 +253,9 @@ impl Counter {
         })
     }
 
-    /// Sets in the bitmap `union` the bits of the members that were added at most `most_age` slices before the newest
-    /// slice; of none if `most_age` is `None`. See [`Slots::merge`]. The members of an exact counter are hashed for
-    /// this, so the exact counter may have another layout.
+    /// Sets in the bitmap `union` the bits of the members that were last added at most `most_age` slices before the
+    /// newest slice of the counter. That slice is `behind` slices older than the newest slice of `union`. If `most_age`
+    /// is `None`, sets no bit. See [`Slots::merge`].
     pub(super) fn mark_in(&self, union: &mut Slots, most_age: Option<u8>, behind: u8) {
         let Some(most_age) = most_age else { return };
         with_set!(self, (held, ages) => match held {
@@ -285,8 +285,8 @@ impl Counter {
     }
 
     /// A lower bound of the number of members. In an exact counter it is the number of members. In an estimating
-    /// counter it is one more than the last exact number. After a merge it is the largest lower bound of the merged
-    /// counters. In an estimating counter with a window it is 0.
+    /// counter it is the number of members when the counter stopped being exact. After a merge it is the largest lower
+    /// bound of the merged counters. With a window it is 0.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
@@ -334,8 +334,7 @@ impl Counter {
         self.at(Time::Reached).contains(item)
     }
 
-    /// Whether the counter is certain to be empty. An estimate of 0 counts as empty only if the counter has an exact
-    /// limit of 0.
+    /// Whether the counter has no members. An empty counter is exact, unless its exact limit is 0.
     pub fn is_empty(&self) -> bool {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
@@ -410,8 +409,8 @@ impl Counter {
     }
 }
 
-/// Methods for windows. A member counts if it was last added in a slice that has not expired. The caller passes the
-/// time; no clock is read here.
+/// Methods for windows. Only members that were last added in a slice that has not expired are counted. The caller
+/// passes the time; no clock is read here.
 impl Counter {
     /// The largest number of slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
@@ -426,7 +425,7 @@ impl Counter {
         Self::with_ring(*self.params(), TagRing::new(window, slice))
     }
 
-    /// An empty windowed counter. `ring` has the window, the newest slice, and the numbers that stand for slices.
+    /// An empty windowed counter with the window and the newest slice of `ring`.
     pub(super) fn with_ring(params: Params, ring: TagRing) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
         let set = WindowedSet { ring, held: Held::none(&spec, ring.ages()) };
@@ -447,7 +446,7 @@ impl Counter {
         self.ring().map_or(0, TagRing::newest)
     }
 
-    /// Converts the small numbers that stand for slices ([`Ages`]) into ages.
+    /// The conversion from slice tags, small numbers that stand for slices, to ages.
     pub(super) fn ages(&self) -> Ages {
         self.ring().map_or(Ages::PLAIN, TagRing::ages)
     }
@@ -497,7 +496,7 @@ fn add_to<'a, T: Tag>(
         && held.members().is_some()
         && let Some(item) = items.next()
     {
-        // The other members are assumed to be as long as the first. So much memory is reserved for them.
+        // Memory is reserved for all items at once, as if each were as long as the first.
         if has_reserved.is_none() && held.members().is_some_and(|members| members.len() == 1) {
             has_reserved = Some(held.reserve(items.size_hint().0 + 1, adding));
         }

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
-/// The largest estimate, `2^34 ln 2048`. It is the estimate for segments of 2^10 slots if half a slot of the last
-/// segment of the bitmap were free. Estimates for up to 10^10 members are far below it.
+/// The largest estimate, `2^34 ln 2048`. A bitmap without a free slot would have no finite estimate, so it gets this
+/// one. If segments have 2^10 slots, this number of members leaves one slot free on average. Estimates for up to 10^10
+/// members are far below it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// The largest number of steps of Newton's method. 3 or 4 steps are usual. Even bisection alone would need fewer steps
@@ -28,22 +29,23 @@ const MAX_STEPS: usize = 64;
 pub struct Estimated {
     /// The estimated number of members; the exact number if all counters are exact.
     pub estimate: f64,
-    /// The standard error of [`Self::count`], in members: 0 while all counters are exact, otherwise at least 0.5. It is
-    /// infinite if every bit of the bitmap is set, which happens only in forged bitmaps.
+    /// The standard error of [`Self::count`], in members: 0 while all counters are exact, otherwise at least 0.5.
     pub standard_error: f64,
 }
 
-/// If `v` members are seen, this number of unseen members is assumed to exist. If `v` has a Poisson distribution, the
-/// range `v ± 2 sqrt(v + UNSEEN)` contains its mean with a probability of at least 91 %. If `UNSEEN` were 1 instead of
-/// 1.5, the probability would be 87 %. With the range `v ± 2 sqrt(max(v, 1))` it would be 80 %.
+/// The number of members that are assumed to exist unseen; see [`unseen_variance`]. If the number `v` of members seen
+/// has a Poisson distribution, the range `v ± 2 sqrt(v + UNSEEN)` contains its mean with a probability of at least 91
+/// %. If `UNSEEN` were 1, the probability would be 87 %.
 const UNSEEN: f64 = 1.5;
 
-/// The variance that is added if each member seen stands for slightly more than one member. The rounded estimates then
-/// skip some numbers, an error that [`error_of_whole`] does not cover. The true number is within two standard errors
-/// with a probability of at least 88 % if `UNEVEN` is added, and 85 % if it is not.
+/// An additional variance for the rounding of estimates if not all members are seen. Each member seen then adds
+/// slightly more than 1 to the estimate, so the rounded estimate skips some numbers. [`error_of_whole`] does not cover
+/// this error. The true number is within two standard errors with a probability of at least 88 % if `UNEVEN` is added,
+/// and 85 % if it is not.
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance due to members that may exist without being seen, if each member is seen with probability `shown`.
+/// The variance due to members that may exist unseen. A member of a difference or an intersection is seen if no other
+/// member has set its bit. This has the probability `shown`.
 ///
 /// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But a small `v`
 /// does not prove that few members exist, and `v = 0` does not prove that none exists. So the variance of [`UNSEEN`]
@@ -132,9 +134,10 @@ impl Segments {
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
-        // Let `S(n)` be the sum without its last term. It falls from infinity to 0, so S(n) = free has a single root.
-        // The search is for the root of ln S - ln free as a function of x = ln n, which is nearly a straight line.
-        // Newton's steps are kept inside a bracket that every evaluation narrows, so the search ends for any input.
+        // The equation is S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and free = sum
+        // share * zero. S falls from infinity to 0, so there is a single root. As a function of x = ln n, the
+        // difference ln S - ln free is nearly a straight line, so Newton's method finds its root. Its steps stay inside
+        // a bracket that every evaluation narrows, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -188,7 +191,7 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// `estimate` with its standard error. If no slot of the bitmap is taken, both are exactly 0.
+    /// `estimate` with its standard error. If no slot of the bitmap is marked, both are exactly 0.
     pub(super) fn reported(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);
@@ -202,26 +205,25 @@ impl Segments {
         self.reported(self.estimate())
     }
 
-    /// The Fisher information of `n` members, whose number is taken as Poisson: `sum slots share^2 / (exp(share n) -
-    /// 1)`.
+    /// The Fisher information about `n`, the mean of a Poisson number of members. Summed over all segments, it is `sum
+    /// slots share^2 / (exp(share n) - 1)`.
     pub(super) fn information(&self, n: f64) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
     }
 
-    /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite if no slot of the bitmap is
-    /// free.
+    /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite for numbers far above
+    /// [`MAX_ESTIMATE`].
     ///
-    /// It is `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)`. The likelihood
-    /// assumes a Poisson number of members, which adds a variance of `n`. But the true number does not vary, so this
-    /// variance is subtracted.
+    /// It is `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)` over all
+    /// segments. `1/I` is the variance for a Poisson number of members with the mean `n`. Such a number itself has the
+    /// variance `n`. The true number does not vary, so `n` is subtracted.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;
         }
-        // The formula is rewritten as 1/I - n = (1 - n I) / I. The difference 1 - n I of two close numbers would lose
-        // every digit. So it is computed as a sum: the fraction of hashes outside these slots of the bitmap, plus slots
-        // * share * (1
-        // - t / (exp(t) - 1)) for each segment.
+        // The square of the error is (1 - n I) / I. The numbers 1 and n I are nearly equal, so their difference would
+        // lose every digit. It is computed as a sum instead: the fraction of hashes outside these slots of the bitmap,
+        // and for each segment `slots * share * (1 - t / (exp(t) - 1))`.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for s in self.as_slice() {
             let t = s.share * n;

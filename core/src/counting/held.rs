@@ -111,7 +111,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Does the same as [`Self::add`]. The caller knows that `item` is not a member, if the set is exact.
+    /// Does the same as [`Self::add`]. If the set is exact, `item` must not be a member yet.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -137,8 +137,8 @@ impl<T: Tag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// Reserves memory for `more` members in an exact set of one member, if `more` is at least 2. See
-    /// [`Members::reserve`]. Returns whether it reserved any.
+    /// Reserves memory for `more` members, each with the length of the set's only member, if the set is exact and
+    /// `more` is at least 2. Returns whether it reserved any memory.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
         let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;
@@ -159,8 +159,8 @@ impl<T: Tag> Held<T> {
     }
 
     /// Removes those of `items` that are members. If a removed member occurs several times in `items`, `removed` is set
-    /// only for the first occurrence. `places` is an empty list with room for all items. An estimating set is left
-    /// unchanged.
+    /// only for the first occurrence. `places` is an empty list with room for all items, so that nothing is allocated
+    /// here. An estimating set is left unchanged.
     pub(super) fn remove(
         &mut self,
         items: &[(u64, &[u8])],

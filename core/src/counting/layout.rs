@@ -1,5 +1,6 @@
 //! The layout of the bitmap of an estimating counter. A bit is called a slot, and a set bit a marked slot. The bitmap
-//! consists of segments, of which each takes half as many hashes as the one before.
+//! consists of segments of `2^c` slots. The error rate determines `c`. Each segment takes half as many hashes as the
+//! one before.
 //!
 //! ```text
 //! c, C = 2^c slots a segment:
@@ -13,8 +14,8 @@
 //! position in the segment is the number in the `c` bits after these ones and the next 0. In the last segment, number
 //! `34 - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the fraction
 //! `2^-(s+1)` of the members, and each of its slots gets the fraction `2^-(s+1+c)` of all hashes. In the last two
-//! segments a slot gets `2^-34` of them. Each segment gets half as many members as the one before, so there is always a
-//! segment that is neither empty nor full.
+//! segments a slot gets `2^-34` of them. Because the fractions halve, there is always a segment that is neither empty
+//! nor full.
 //!
 //! This is the bitmap of P. Flajolet and G. N. Martin, "Probabilistic counting algorithms for data base applications",
 //! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. `estimate.rs` estimates the number
@@ -42,16 +43,16 @@ const FINEST_BITS: u32 = 34;
 pub const MIN_SEGMENT_BITS: u32 = 8;
 /// The largest `c`. A segment has `2^c` slots, and the position of a slot in its segment must fit in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
-/// The number of segments of the bitmap for the smallest `c`. For larger `c` there are fewer segments.
+/// The largest number of segments of a bitmap. Bitmaps with more slots in each segment have fewer segments.
 pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
-/// For each `c`, the largest standard error of counters with 251 to 10^10 members, rounded up. The layout for an error
-/// rate is chosen by these numbers, so they are part of the stored format.
+/// For each possible size of segments, from 2^8 to 2^16 slots, the largest standard error of counters with 251 to 10^10
+/// members, rounded up. The layout for an error rate is chosen by these numbers, so they are part of the stored format.
 pub const LARGEST_ERRORS: [f64; 9] =
     [0.041_45, 0.029_31, 0.020_73, 0.014_66, 0.010_37, 0.007_327, 0.005_181, 0.003_664, 0.002_591];
 
 /// The standard error of a counter may be this multiple of its error rate. With a factor of 1, a counter with the error
-/// rate 0.01 would need the next larger `c`. This would take twice the memory, for 0.7 times the error.
+/// rate 0.01 would need segments of twice as many slots: twice the memory, for 0.7 times the error.
 const MOST_OF_RATE: f64 = 1.04;
 
 /// The layout of a counter's bitmap. It is determined by `c`: a segment has `2^c` slots.
@@ -147,7 +148,7 @@ impl Layout {
         (segment as u32) << self.segment_bits | u32::from(within)
     }
 
-    /// The first of the hashes that belong to a slot of the bitmap.
+    /// The smallest hash that belongs to a slot of the bitmap.
     pub(super) fn first_hash(self, slot: u32) -> u64 {
         let segment = self.segment_of(slot) as u32;
         let skipped = (segment + 1).min(self.last());

@@ -29,8 +29,8 @@ impl Counter {
 
 impl Live<'_, Counter> {
     /// Removes members from an exact counter, no matter in which slice they were added. Returns for each item whether
-    /// it was removed. If an item occurs several times, only its first occurrence counts as removed. If no item is a
-    /// member, nothing changes.
+    /// it was removed. If an item occurs several times, only its first occurrence is reported as removed. If no item is
+    /// a member, nothing changes.
     ///
     /// The remaining members keep their order. The prefix (text that members begin with, stored only once) stays until
     /// no member is left. A merge with a counter that still has a removed member adds the member again.
@@ -59,7 +59,7 @@ impl Live<'_, Counter> {
         let (mut removed, places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
         let is_member = |&(hash, item): &(u64, &[u8])| matches!(view.age_of(item, hash), Ok(Some(_)));
         if self.value.is_exact() && items.iter().any(is_member) {
-            // Expired members are removed first, so that all remaining members count.
+            // Expired members are removed first, so that they are not found below.
             self.move_on();
             self.value.remove_hashed(&items, places, &mut removed);
             self.outcome.changed = true;
@@ -116,8 +116,7 @@ impl Windowed for Counter {
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // An addition at a given time first moves the counter to the slice of that time. So its items get the latest
-        // slice.
+        // At a given time, the slice of that time first becomes the newest slice, to which the item is then added.
         if live.time != Time::Reached {
             live.move_on();
         }

@@ -9,8 +9,8 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// A counter keeps the text that its members begin with, such as `user:`, only once. This is its largest length in
-/// bytes.
+/// A counter keeps the text that its members begin with, such as `user:`, only once. This is the largest length of such
+/// a text, in bytes.
 pub(super) const MOST_PREFIX: usize = 32;
 
 /// The limits of an exact counter: the largest number of members, and the largest number of bytes that they may take.
@@ -38,7 +38,7 @@ pub struct Params {
     /// The number of members up to which the counter is exact and lists them; `0..=65536`. With 0 the counter is never
     /// exact.
     pub exact_limit: u32,
-    /// The bytes that all listed members may take together; `1..=2^20`. A counter whose members take more bytes
+    /// The bytes that the members of an exact counter may take together; `1..=2^20`. If they take more, the counter
     /// estimates. A UUID takes 16 bytes. Text of 8 to 64 hexadecimal digits, if their number is even, takes half as
     /// many bytes. A decimal number below 2^63 takes 1 to 8 bytes. Any other member takes its length.
     pub exact_bytes: u32,

@@ -3,7 +3,8 @@
 //!
 //! The payload of an exact counter has the text that members begin with, if they have one in common
 //! (`held/members/arena.rs`). Then it has each encoded member (`held/members/record.rs`), in the order of their
-//! addition. With a window, a byte that stands for a slice is before each of these parts.
+//! addition. With a window, the tag of each member, a byte that stands for a slice, is before the member. The common
+//! text has a byte 0 in place of a tag.
 //!
 //! The payload of an estimating counter is its bitmap, segment by segment. A segment without a set bit takes no bytes.
 //! The header of the stored value has the number of set bits in each segment, which determines the code:
@@ -153,7 +154,8 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
         let code = Code::new(layout, count);
         words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        // Bits are flipped in bytes, not in words, for the reason given in `bits::set_all`.
+        // Bits are flipped in bytes. Several bits are often in one word, and each store of a word would wait for the
+        // last one.
         let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
         match code {
             Code::Full => {}

@@ -1,4 +1,4 @@
-//! Views, for reading a counter: all members that have not expired at a time, or only those that were added in the last
+//! Views, for reading a counter: all members that have not expired at a given time, or only those added in the last `n`
 //! seconds.
 //!
 //! Reading does not change the counter, and skips expired members.
@@ -19,8 +19,8 @@ use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
 
-/// The part of a counter that is read: all members that have not expired at a time, or only those that were added in
-/// the last seconds. Making a view takes hardly any time.
+/// The part of a counter that is read: all members that have not expired at a given time, or only those added in the
+/// last `n` seconds. Making a view takes hardly any time.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, diff_card};
@@ -93,7 +93,7 @@ impl Counter {
 impl<'a> View<'a> {
     /// The number of distinct members in the view, rounded.
     pub fn count(&self) -> u64 {
-        // The estimate of a whole counter is cached. The standard error is not needed here.
+        // The count of all members is cached.
         if self.is_whole() { self.counter.count() } else { self.estimated().count() }
     }
 
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // This reads the whole bitmap, to find out whether any member is in the view.
+            // A bitmap does not show its members, so this is an error unless no member is in the view.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }

@@ -18,7 +18,7 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
     let at = slot * ages.cell_bits();
     let (byte, shift) = (&mut bytemuck::cast_slice_mut::<_, u8>(cells)[at / 8], at % 8);
     let before = *byte >> shift & ages.modulus;
-    // No tag stands for a later slice than `ages.newest`, so the ages need no comparison if `tag` is the newest.
+    // If `tag` is that of the newest slice, any other tag is older, so ages are compared only for another `tag`.
     if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
         return Mark::Same;
     }
@@ -56,14 +56,15 @@ pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] accepts the bitmaps of two counters that number their slices in these ways.
+/// Whether [`merge`] accepts a bitmap with the tags `theirs` for one with the tags `ages`. Bits can be set for any
+/// tags, but tags only for tags of the same size.
 pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }
 
-/// Marks in `cells` the slots of the bitmap that `from` marked at most `most_age` slices ago. The newest slice of
-/// `from` is `behind` slices older than the newest slice of `cells`. A slot that both have keeps the younger of two
-/// tags.
+/// Marks in `cells` the slots that were last marked in `from` at most `most_age` slices before its newest slice. That
+/// slice is `behind` slices older than the newest slice of `cells`. A slot that is marked in both bitmaps gets the
+/// younger of its two tags.
 pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {
@@ -78,8 +79,8 @@ pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, m
     }
 }
 
-/// Returns the mask of those `slots`, at most 64, whose bits in the bitmap may still be 0. `cells` begin with the bit
-/// of slot `start`. All bits before `start` are set.
+/// Returns, as a mask, which of at most 64 `slots` may be free. `cells` has the bits of the slots from `start` on.
+/// Slots before `start` are marked, and slots behind `cells` may be free.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     let mut marks = 0;

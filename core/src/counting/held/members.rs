@@ -28,9 +28,9 @@ use crate::window::Mark;
 pub(in crate::counting) struct Members<T = ()> {
     /// The encoded members, then the index for finding them.
     buffer: Box<[u8]>,
-    /// The bytes that the encoded members take.
+    /// The number of bytes at the front of `buffer` that have the encoded members.
     arena_len: u32,
-    /// The bytes that all members take of the limit `exact_bytes`.
+    /// How many bytes of the limit `exact_bytes` all members use.
     member_bytes: u32,
     len: u32,
     index: Index,
@@ -49,7 +49,7 @@ impl<T: Tag> Members<T> {
         self.len as usize
     }
 
-    /// The bytes that all members take of the limit `exact_bytes`.
+    /// How many bytes of the limit `exact_bytes` all members use.
     #[inline]
     pub(in crate::counting) fn member_bytes(&self) -> u32 {
         self.member_bytes
@@ -92,16 +92,16 @@ impl<T: Tag> Members<T> {
         T::split(self.as_bytes().get(offset..)?).map(|(tag, _)| tag)
     }
 
-    /// Gives the member `item`, whose hash is `hash`, the slice tag `tag`, if `tag` is younger than its present tag.
-    /// Returns `None` if `item` is no member.
+    /// Sets the slice tag of the member `item` to `tag`, if `tag` is younger than the old one. `hash` is the hash of
+    /// `item`. Returns `None` if `item` is no member.
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: Ages) -> Option<Mark> {
         let offset = self.offset_of(item, hash)?;
         Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
 
-    /// Whether the set stays within the limits `room` if one more member is inserted. The member takes `counted_bytes`
-    /// of the limit on bytes.
+    /// Whether the set stays within the limits `room` if a member is inserted that uses `counted_bytes` bytes of the
+    /// limit `exact_bytes`.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
@@ -117,8 +117,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
     }
 
-    /// The largest number of heap bytes that a set takes after it was loaded from `arena_bytes` bytes of encoded
-    /// members. The rounding of its buffer is not included.
+    /// The largest number of heap bytes that a set needs for `arena_bytes` bytes of encoded members and their index.
+    /// The buffer is rounded up to a size class of allocators, which is not included.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         let members = Self::most_members(arena_bytes as usize, room);
         arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64
@@ -126,7 +126,8 @@ impl<T: Tag> Members<T> {
 
     /// The largest number of members that `arena_bytes` bytes can encode.
     pub(super) fn most_members(arena_bytes: usize, room: Room) -> usize {
-        // Every member takes at least two bytes besides its slice tag, except the empty string, which takes one.
+        // Without its slice tag, a member takes at least two bytes. Only a single member, the empty string, takes one
+        // byte.
         (room.members as usize).min(arena_bytes / (T::BYTES + 2) + 1)
     }
 
@@ -141,7 +142,7 @@ impl<T: Tag> Members<T> {
         for (tag, member) in rest.by_ref() {
             tag.check(ages)?;
             let text = member.text_in(&mut buffer);
-            // A client that adds this text would make the set keep it in another encoding.
+            // Each text has one valid encoding: the one that an addition chooses.
             Error::check_field(member.is_record_of(text), "members", "each in the form of its text", "one in another")?;
             let counted_bytes = member.counted_bytes();
             if !members.has_room_for(counted_bytes, room) {

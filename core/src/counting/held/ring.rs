@@ -136,7 +136,7 @@ impl TagRing {
         ring
     }
 
-    /// Numbers the slices of a window whose newest slice is `newest`, with a stored `offset`.
+    /// Numbers the slices of a window whose newest slice is `newest`, and whose tags are computed with `offset`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] unless `offset` is less than the number of tags.

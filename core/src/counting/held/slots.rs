@@ -38,8 +38,8 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
-/// If at most one of this number of bits in a segment of the bitmap is set, the segment is stored as a list. A position
-/// in a list takes 16 bits, so a fuller list would be larger than a bitmap.
+/// A segment is stored as a list if at most one in 16 of its bits is set. A position in a list takes 16 bits, so the
+/// list of a fuller segment would be larger than its bits.
 const LISTED_PART: u64 = 16;
 /// The binary search in a list stops when this number of slots of the bitmap is left. Comparing all of them is faster
 /// than searching on.
@@ -52,15 +52,15 @@ const LEAST_ROOM: usize = 16;
 pub(in crate::counting) struct Slots {
     /// The cells of the segments `first..end`. A cell is a bit or, in a windowed counter, a slice tag.
     window: Box<[u64]>,
-    /// The lists of the segments of the bitmap from `end` on. First the position of each marked slot in its segment,
-    /// and unused room; then the slice tag of each slot, and unused room. In a counter without a window there are no
-    /// tags. The number of slots follows from `counts`.
+    /// The marked slots of segment `end` and all later segments, as lists. First the position of each slot in its
+    /// segment, and unused elements. Then, in a windowed counter, the slice tag of each slot, and unused elements. The
+    /// number of slots follows from `counts`.
     later: Box<[u16]>,
     /// The cached estimate; it is absent if a slot of the bitmap was marked after it was computed.
     estimate: KeptEstimate,
     counts: SegmentCounts,
-    /// A lower bound of the number of members: one more than the last exact count, or the largest lower bound of the
-    /// merged counters. The estimate is never reported below it.
+    /// A lower bound of the number of members: their number when the counter stopped being exact, or the largest lower
+    /// bound of the merged counters. The estimate is never reported below it.
     lower_bound: u32,
     layout: Layout,
     ages: Ages,
@@ -83,8 +83,8 @@ pub(in crate::counting) enum Place<'a> {
     Listed(&'a [u16], &'a [u8]),
 }
 
-/// The range of segments of the bitmap that are stored as bits or slice tags of all slots. Later segments are stored as
-/// lists. `counts` has the numbers of marked slots.
+/// The range of segments that are stored with a bit or a slice tag for each slot. Segments before it are full and take
+/// no memory. Segments after it are stored as lists.
 fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
     let is_full = |&segment: &usize| !ages.has_tags() && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
@@ -106,20 +106,20 @@ fn list_bytes(len: usize, ages: Ages) -> usize {
     bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
 }
 
-/// The number of slots for which lists in an array of `len` 16-bit elements have room.
+/// The number of slots, with their slice tags, that lists in an array of `len` 16-bit elements can have.
 fn list_room(len: usize, ages: Ages) -> usize {
     // Two positions take two elements of 16 bits, and two slice tags take one.
     if ages.has_tags() { len * 2 / 3 } else { len }
 }
 
-/// Splits the array of the lists into positions and slice tags, each with its unused room.
+/// Splits the array `later` of a [`Slots`] into positions and slice tags. Both parts include unused elements.
 fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
     let (places, tags) = later.split_at_mut(list_room(later.len(), ages));
     (places, bytemuck::cast_slice_mut(tags))
 }
 
-/// The heap bytes for these numbers of marked slots, if the segments in `window` have a bit or a slice tag for each
-/// slot.
+/// The heap bytes for these numbers of marked slots, if the range `window` of segments has a bit or a slice tag for
+/// each slot.
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
     (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
@@ -183,8 +183,8 @@ impl Slots {
         slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with the same numbers of marked slots, to be filled by the caller. The segments in `window` have
-    /// a bit or a slice tag for each slot. All later segments are lists.
+    /// Makes a bitmap with memory for the same numbers of marked slots. The caller must [fill](Self::fill) it. The
+    /// range `window` of segments has a bit or a slice tag for each slot. All later segments are lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -262,12 +262,12 @@ impl Slots {
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
-    /// The number of slots of the bitmap in lists.
+    /// The number of slots that are stored in lists.
     fn num_listed(&self) -> usize {
         self.counts.sum(self.end.into()..self.layout.num_segments())
     }
 
-    /// The positions of the slots of the bitmap in lists, and their slice tags.
+    /// The positions of the slots that are stored in lists, and their slice tags.
     fn lists(&self) -> (&[u16], &[u8]) {
         let ((places, tags), len) = (self.later.split_at(list_room(self.later.len(), self.ages)), self.num_listed());
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
@@ -299,7 +299,7 @@ impl Slots {
         self.window.get_mut(start..start + words)
     }
 
-    /// A copy of the bitmap in which the segments in `window` have a bit or a slice tag for each slot. All later
+    /// A copy of the bitmap in which the range `window` of segments has a bit or a slice tag for each slot. All later
     /// segments are lists.
     ///
     /// # Errors
@@ -351,8 +351,8 @@ impl Slots {
         Ok(mark)
     }
 
-    /// Marks `slots`, at most 64, one after the other like [`Self::mark`]. Calls `marked` with the result for each slot
-    /// of the bitmap.
+    /// Marks the slots of at most 64 hashes, one after the other like [`Self::mark`]. Calls `marked` with the result
+    /// for each.
     ///
     /// # Errors
     /// The errors of [`Self::mark`]. On error the slots before the rejected one are marked.
@@ -395,8 +395,8 @@ impl Slots {
         }
     }
 
-    /// Frees memory that is no longer needed, for example that of segments of the bitmap that have become full. If
-    /// memory for the smaller copy is lacking, the larger one is kept.
+    /// Copies the bitmap into less memory, for example after a segment has become full. If the allocation fails, the
+    /// bitmap stays as it is.
     #[cold]
     fn form_anew(&mut self) {
         if let Ok(smaller) = self.with_window(window_of(self.layout, &self.counts, self.ages)) {
@@ -444,9 +444,9 @@ impl Slots {
         Ok(Mark::New)
     }
 
-    /// Marks the slots of the bitmap that `from` marked at most `most_age` slices ago, converted to the layout of
-    /// `self`, which must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than that of
-    /// `self`. In `self`, no slice that `from` marked in this time may have expired.
+    /// Marks the slots that were last marked in `from` at most `most_age` slices before its newest slice, converted to
+    /// the layout of `self`. That newest slice is `behind` slices older than the newest slice of `self`. `self` must be
+    /// [wide](Self::wide). If `self` has a window, the sum of `most_age` and `behind` must be within it.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -472,15 +472,15 @@ impl Slots {
         }
     }
 
-    /// Marks a slot of the bitmap as last marked `age` slices ago. `self` must be [wide](Self::wide), and that slice
-    /// must not have expired. Without a window, any age is allowed.
+    /// Marks a slot in the slice that is `age` slices before the newest slice. With a window, the slice must not have
+    /// expired. `self` must be [wide](Self::wide).
     pub(in crate::counting) fn mark_wide(&mut self, slot: u32, age: u8) {
         let tag = self.ages.tag(age.min(self.ages.most_age));
         cells::mark(&mut self.window, slot as usize, tag, self.ages);
     }
 
     /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago, and the memory that is no
-    /// longer needed. Afterwards, `later` converts tags to ages.
+    /// longer needed. From then on, `later` converts tags to ages: its newest slice is later.
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
@@ -544,13 +544,13 @@ impl Slots {
         }
     }
 
-    /// Calls `visit` with the size and alignment of each heap allocation, except the struct itself.
+    /// Calls `visit` with the size and alignment of each heap buffer, without this struct.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
         let buffers = [Memory::for_value::<[u64]>(&self.window), Memory::for_value::<[u16]>(&self.later)];
         buffers.into_iter().filter(|memory| memory.size() > 0).for_each(visit);
     }
 
-    /// The total size of all heap allocations, except the struct itself.
+    /// The total size of the heap buffers, without this struct.
     #[inline]
     pub(in crate::counting) fn num_bytes(&self) -> u64 {
         (size_of_val(&*self.window) + size_of_val(&*self.later)) as u64

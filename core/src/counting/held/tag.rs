@@ -1,4 +1,4 @@
-//! The data that a counter keeps with each member: nothing, or the slice in which it was last seen.
+//! The data that a counter keeps with each member: nothing, or the slice in which it was last added.
 //!
 //! These data are called a tag. In a counter without a window, a tag takes no bytes. The container of members is
 //! generic over [`Tag`], so code that does not depend on time is written once.
@@ -22,7 +22,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Splits the bytes of a member into the slice tag and the rest; `None` if there are too few bytes.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// The number that stands for the slice of the tag in the bitmap of an estimating counter; 1 without a window.
+    /// The tag as a bitmap keeps it for a marked slot; 1 without a window.
     #[inline(always)]
     fn of_slot(self) -> u8 {
         self.as_bytes().first().copied().unwrap_or(Ages::PLAIN.newest)

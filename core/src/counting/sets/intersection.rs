@@ -6,9 +6,8 @@
 //! ([`unions`]). Each union is estimated from its bits. If bitmaps had a single segment, the result would have the
 //! maximum likelihood too. With several segments it does not, since each union weights the segments differently.
 //!
-//! With either method, the standard error is computed as if the estimated numbers were the true numbers. But an
-//! estimate may be 0 although members exist. So the variance of members that may exist [unseen](unseen_variance) is
-//! added for each set.
+//! With either method, the standard error is computed as if the estimated numbers were the true numbers. It would be
+//! too small if an estimate is 0 although members exist. So [`unseen_variance`] is added for each set.
 
 use crate::bits;
 use crate::counting::counter::Counter;
@@ -64,7 +63,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         return Ok(only.estimated());
     }
     let Some(layout) = layout_of_slots(&sets) else { return Ok(Estimated::exact(0)) };
-    // The common members of the exact counters are one set, whatever the number of these counters.
+    // At most [`MAX_INTERSECTED`] sets can be intersected. All exact counters together are one of them.
     let estimates = sets.iter().filter(|view| !view.is_exact()).count();
     let (most, beside) = match estimates == sets.len() {
         true => (MAX_INTERSECTED, ""),
@@ -88,9 +87,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         Some(found) => found,
         None => of_unions(&unions)?,
     };
-    // The count of the smallest counter is more precise than an estimate from its bits, because it uses its lower bound
-    // or its members. So the intersection is computed as a fraction of this count. Then a counter intersected with
-    // itself has its own count.
+    // The count of the smallest counter may be exact, or raised to its lower bound. Then it is more precise than an
+    // estimate from its bits. So the result is multiplied by the count and divided by that estimate. Then a counter
+    // intersected with itself has its own count.
     let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

@@ -34,7 +34,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     let mut left = Distinct::new();
     add(&mut left, first)?;
     for other in others {
-        // Of the remaining members and the other view, the members of the smaller are looked up in the larger.
+        // The members of the smaller set are looked up in the larger: either `left` in `other`, or `other` in `left`.
         if left.len() as u64 <= other.count() {
             left.retain(|&mut (hash, member)| !has(other, member, hash));
             continue;

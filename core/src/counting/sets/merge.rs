@@ -35,7 +35,7 @@ impl Counter {
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
         let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
-        // A limit measures the free memory when it is first asked. It is asked here, because a copy takes some of the
+        // The server's limit measures the used memory at its first check. This check comes first, because a copy takes
         // memory.
         limit.check(0, 0)?;
         // The merge changes a copy of the counter, since it may fail half-way.
@@ -53,8 +53,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`. Its error rate is the largest of the counters
-    /// that estimate and are not empty. If there is no such counter, it is that of `first`.
+    /// The union of `first` and `others`. It has the parameters of `first`, but the largest error rate of all counters
+    /// that estimate and have members. If no counter does, it has the error rate of `first`.
     ///
     /// # Errors
     /// The errors of a merge.
@@ -87,7 +87,7 @@ impl Counter {
     }
 }
 
-/// The latest slice that is the newest slice of any of the counters.
+/// The latest of the newest slices of the counters.
 fn newest(counters: &[&Counter]) -> u64 {
     counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
 }

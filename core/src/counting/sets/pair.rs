@@ -4,15 +4,15 @@
 //! A slot is a bit of the bitmap, and is marked if the bit is set. It has one of four patterns: free, marked only in
 //! the first set, only in the second, or in both. If the number of members is Poisson, the likelihood of all slots is
 //! the product of the probabilities of their patterns. The likelihood is maximised by Fisher's scoring: Newton's steps
-//! with the expected information instead of the observed one. If a step would make a number negative, the number moves
-//! only part of the way to 0. The step for the other numbers is computed again.
+//! with the expected information instead of the observed one. If a step would make a number of members negative, it
+//! goes only part of the way to 0, and the step for the other numbers is computed again.
 
 use crate::counting::estimate::Segments;
 
 /// The largest number of steps of the search. 5 to 10 steps are usual, and 20 if one of the numbers is 0.
 const MAX_STEPS: usize = 100;
 
-/// This number of members replaces 0. With 0, the probability of a pattern would be 0.
+/// This number of members replaces 0. With 0, some pattern of a slot would have the probability 0, and no logarithm.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
@@ -24,19 +24,17 @@ thread_local! {
 /// Numbers of members: only in the first set, only in the second set, and in both.
 pub(super) type PairCounts = [f64; 3];
 
-/// Counts the slots of two bitmaps that get the same fraction of all hashes: those that are marked in neither bitmap,
-/// in only one, or in both.
+/// The slots of one segment in two bitmaps, counted by the bitmaps in which they are marked.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
-    /// The number of slots of the bitmap that get this fraction of all hashes.
+    /// The number of slots in the segment.
     number: f64,
     /// The numbers of slots of the bitmap that are free, marked only in the first set, only in the second, and in both.
     seen: [f64; 4],
 }
 
-/// The slots of two bitmaps, grouped by their fraction of all hashes and counted by the bitmaps in which they are
-/// marked.
+/// For each segment of two bitmaps, how many slots are marked in which of the bitmaps.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }
@@ -112,7 +110,8 @@ impl Pair {
                 (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
             ];
             for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
-                // If this probability is too small for a double, no real sets lead to the pattern.
+                // A probability too small for a double is raised, because 0 has no logarithm. In real bitmaps, no slot
+                // has such a pattern.
                 let chance = chance.max(f64::MIN_POSITIVE);
                 if seen > 0.0 {
                     all.log += seen * libm::log(chance);
@@ -149,7 +148,7 @@ impl Likelihood {
         }
     }
 
-    /// Newton's step, with the components that `given` has held fixed.
+    /// Newton's step, in which the components that are in `given` are fixed.
     fn step_with(&self, given: [Option<f64>; 3]) -> Option<PairCounts> {
         let mut information = self.information;
         let mut score = self.score;

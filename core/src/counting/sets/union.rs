@@ -47,8 +47,8 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// 0 without views, and at most the count of the first view.
 ///
 /// It is the most likely number, given which bits are set in the first view and in the union of the other views
-/// (`pair.rs`). The standard error allows for members that were not seen. If nearly all bits are set in the other
-/// views, seeing no member does not prove that the difference is empty.
+/// (`pair.rs`). A member does not show in the bitmaps if its bit is set in another view too. The standard error allows
+/// for such members.
 ///
 /// If the other views are empty, the answer is the count of the first view.
 ///
@@ -59,7 +59,6 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let Some((first, others)) = views.split_first().filter(|(first, _)| first.count() > 0) else {
         return Ok(Estimated::exact(0));
     };
-    // The count of the first view takes its lower bound into account. An estimate from its bits would not.
     let counted = first.estimated();
     if others.iter().all(|other| other.count() == 0) {
         return Ok(counted);
@@ -75,8 +74,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         // The most likely number cannot be found, because nearly all bits are set.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
-    // The count of the first view is more precise than an estimate from its bits, because it uses its lower bound or
-    // its members. So the difference is computed as a fraction of this count.
+    // The count of the first view may be exact, or raised to its lower bound. Then it is more precise than an estimate
+    // from its bits. So the result is multiplied by the count and divided by that estimate.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);
@@ -84,7 +83,7 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
-/// An estimated difference or intersection below this number of members counts as 0.
+/// An estimated difference or intersection below this number of members is reported as 0.
 pub(super) const LEAST: f64 = 1e-6;
 
 /// The numbers of set bits in three unions: of the views in `some`, of the views in `others`, and of all of them.

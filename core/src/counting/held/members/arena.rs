@@ -1,10 +1,10 @@
-//! The arena: all members of an exact counter one after the other, each as its tag (with a window) and its encoded
-//! text, the [record](super::record). The arena has the same bytes in memory and in the stored form.
+//! The arena: the members of an exact counter, one after the other. Each is encoded as a [record](super::record). With
+//! a window, its slice tag is before the record. The arena has the same bytes in memory and in the stored form.
 //!
 //! If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix of the
 //! arena. A member that consists of this prefix and a number is kept as the number. The prefix is at the front of the
-//! arena: the tag 0, the byte `0xd2`, the length of the prefix, and its bytes. The prefix stays until no member is
-//! left.
+//! arena: with a window the tag 0, then the byte `0xd2`, the length of the prefix, and its bytes. The prefix stays
+//! until no member is left.
 
 use std::marker::PhantomData;
 

@@ -4,7 +4,7 @@
 pub(super) const HEX_DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
 /// The largest number of characters of a member that is kept as hexadecimal digits, as a UUID or as a number.
 pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
-/// The largest number of bytes that [`MOST_CHARACTERS`] characters are kept in.
+/// The number of bytes for [`MOST_CHARACTERS`] hexadecimal digits: one for two digits.
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
 /// The length of a UUID as text.
 pub(super) const UUID: usize = 36;
@@ -51,8 +51,8 @@ fn nibbles_of(digits: u64) -> u64 {
     (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters
 }
 
-/// Whether eight characters are hexadecimal digits with letters of this case. Their values, converted back to digits,
-/// must give the same characters.
+/// Whether eight characters are hexadecimal digits with letters of this case. To find out, converts their values back
+/// to digits and compares.
 #[inline(always)]
 fn are_digits(characters: u64, case: Case) -> bool {
     let nibbles = nibbles_of(characters) & 0x0f0f_0f0f_0f0f_0f0f;
@@ -76,8 +76,8 @@ pub(super) fn bytes_of_uuid(item: &[u8; UUID], case: Case) -> Option<[u8; 16]> {
 pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
     let digits = digits_of(bytes, case);
     let digits = digits.as_flattened();
-    // This comparison has no branches. None of its loads spans several smaller stores just before it, since it would
-    // have to wait for them.
+    // This comparison has no branches. The bytes of `digits` were stored just before. A load of bytes from two stores
+    // would have to wait for both, so each load here reads from one.
     let same = |at: usize, from: usize| digits[at..at + 4] == item[from..from + 4];
     let hyphens = [item[8], item[13], item[18], item[23]] == [b'-'; 4];
     let ends = (digits[..8] == item[..8]) & (digits[20..28] == item[24..32]) & same(28, 32);
@@ -132,8 +132,8 @@ fn value_of_eight(digits: u64) -> Option<u64> {
 /// The eight digits of a number below 10^8, as values 0 to 9 and not as ASCII. The first digit is in the lowest byte.
 #[inline]
 pub(super) fn eight_decimals(value: u32) -> u64 {
-    // Each step splits every lane into two with half as many digits. A multiplication and a shift divide by 100, then
-    // by 10.
+    // The number is split into two of four digits, then four of two digits, then eight digits. A multiplication and a
+    // shift do the divisions by 100 and by 10.
     let fours = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
@@ -151,8 +151,8 @@ pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
 pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let digits: [u64; 4] = bytemuck::cast(digits_of(body.first_chunk().unwrap_or(&[0; 16]), case));
     let [first, second, third, fourth] = digits;
-    // This writes whole words, because a load that spans shorter stores would have to wait for them. So some words have
-    // a hyphen between bytes of two groups of digits.
+    // Whole words are stored, because a load of a word that was stored in parts would have to wait for all parts. So
+    // some words have digits of two groups, with a hyphen in between.
     const HYPHEN: u64 = b'-' as u64;
     let words = [
         first,

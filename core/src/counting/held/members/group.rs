@@ -1,24 +1,25 @@
-//! The hash index of the [members](super) of an exact counter. It consists of groups of 16 fingerprints that are
-//! compared at once. Each fingerprint has a place: a number that says where the member is.
+//! The hash index of the [members](super) of an exact counter. It consists of groups of 16 entries. An entry has a
+//! fingerprint, which is a byte of the member's hash, and a place, which says where the member is. The fingerprints of
+//! a group are compared at once.
 //!
-//! The groups are like those of a Swiss table (hashbrown), but fuller: on average 15 of the 16 places of a group may be
-//! taken. If a member is removed from a full group, a member that had found this group full moves into it. So no place
-//! needs a marker of a removed member.
+//! The groups are like those of a Swiss table (hashbrown), but fuller: on average 15 of the 16 entries of a group may
+//! be occupied. A member whose group is full is added to the next group. If an entry of the full group becomes free,
+//! the member moves back into it. So no entry needs a marker of a removed member.
 
 use arrayvec::ArrayVec;
 
-/// The number of entries in a group of the hash index. The fingerprint of an entry takes one byte.
+/// The number of entries in a group of the hash index, and the size of their fingerprints in bytes.
 pub(super) const GROUP: usize = 16;
-/// The bytes of a group of the hash index in which each entry has the number of its member, in one byte.
+/// The size in bytes of a group whose entries have the number of the member, in one byte.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
-/// The bytes of a group of the hash index in which each entry has the byte offset of its member, in two bytes.
+/// The size in bytes of a group whose entries have the byte offset of the member, in two bytes.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
-/// The bytes of a group of the hash index in which each entry has the byte offset of its member, in four bytes.
+/// The size in bytes of a group whose entries have the byte offset of the member, in four bytes.
 pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
 /// A set of at most this number of members has no index.
 const UNINDEXED: usize = 4;
-/// The largest number of members of an index that has only fingerprints, without the numbers of members.
+/// The largest number of members of an index without places, where fingerprint `n` belongs to member `n`.
 const ORDERED: usize = 2 * GROUP;
 /// The largest average number of members per group of the hash index.
 const GROUP_MEMBERS: usize = 15;
@@ -27,8 +28,8 @@ const GROUP_MEMBERS: usize = 15;
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
 /// The most groups.
 const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
-/// An index of at most this number of groups has at most 255 members. Searching all of its groups for each member takes
-/// little time.
+/// An index of at most this number of groups is rebuilt without a list of [`FullGroups`]. Even if each member searches
+/// all groups, this takes little time.
 const FEW_GROUPS: usize = 17;
 
 /// If removing members from the index would search more groups than this, the index is rebuilt instead, which is
@@ -41,12 +42,13 @@ pub(super) enum Places {
     /// There is no index. A look-up compares one member after the other.
     #[default]
     Unindexed,
-    /// There are only fingerprints, in the order of the members. All encoded members have the same length.
+    /// Nothing: fingerprint `n` belongs to member `n`. All encoded members have the same length.
     Ordered,
-    /// The number of the member. All encoded members have the same length.
+    /// The number of the member, in one byte. All encoded members have the same length, so its byte offset follows.
     Number,
-    /// The byte offset of the member.
+    /// The byte offset of the member in the arena (the encoded members), in two bytes.
     Offset,
+    /// The same in four bytes.
     FarOffset,
 }
 
@@ -54,15 +56,14 @@ pub(super) enum Places {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Index {
     pub(super) groups: u16,
-    /// If all encoded members have the same length, at most 255 bytes, this is the length with the slice tag; otherwise
-    /// 0.
+    /// The length of each encoded member with its slice tag; 0 if the lengths differ or exceed 255 bytes.
     pub(super) record: u8,
     pub(super) places: Places,
 }
 
 impl Index {
-    /// Chooses the smallest index for `len` members that take `arena` bytes. If all encoded members have the same
-    /// length, `record` is this length with the slice tag; otherwise `record` is 0.
+    /// Chooses the smallest index for `len` members that take `arena` bytes. `record` is the length of each encoded
+    /// member with its slice tag; 0 if the lengths differ.
     pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
         let fits = |groups: &u16| len <= GROUP_MEMBERS * usize::from(*groups);
         let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
@@ -89,7 +90,7 @@ impl Index {
         }
     }
 
-    /// The largest number of members of an index with this number of groups; 0 for an index that has only fingerprints.
+    /// The largest number of members of an index with this number of groups; 0 for an index without places.
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
@@ -129,10 +130,10 @@ impl Index {
         }
     }
 
-    /// Removes members from the index, which is all of `groups`. `gone` lists the members from the last to the first.
-    /// Each has its value in the index, and the number by which the values of later members decrease. `hash_of` maps a
-    /// value to the hash of its member. Returns false if rebuilding the index takes less time; the caller must then
-    /// rebuild it.
+    /// Removes members from the index `groups`. The value of a member in the index is its number or its byte offset.
+    /// `gone` lists the values of the removed members in descending order, each with the number by which the values of
+    /// later members decrease. `hash_of` maps a value to the hash of its member. Returns false if rebuilding the index
+    /// takes less time; the caller must then rebuild it.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
@@ -189,8 +190,8 @@ impl FullGroups {
         self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
     }
 
-    /// The first group, beginning with `at`, that is not known to be full. Halves the number of steps for the next
-    /// call.
+    /// The first group from `at` on that is not known to be full. Lengthens the skips of the full groups on the way, so
+    /// that the next call takes half as many steps.
     #[inline]
     fn pass(&mut self, mut at: usize) -> usize {
         while let Some(&skip @ 1..) = self.0.get(at) {
@@ -230,14 +231,14 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     let [first, second] = [0, 1].map(|half| {
         let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
         let differs = word ^ (LOW * u64::from(wanted));
-        // This keeps the high bit of each byte that is 0. By mistake it also keeps that of a byte that is 1 and follows
-        // such a byte.
+        // The result has the high bit of each byte that is 0. It may also have that of a byte 1 after a byte 0; the
+        // callers allow for such false matches.
         differs.wrapping_sub(LOW) & !differs & HIGH
     });
     first >> 7 | second >> 6
 }
 
-/// The index of the first fingerprint that `matches` found, in the order 0, 8, 1, 9 ... 15.
+/// The index of the first fingerprint that `matches` found. The order is that of the bits: 0, 8, 1, 9 ... 15.
 #[inline(always)]
 pub(super) fn first_place(matches: u64) -> usize {
     let bit = matches.trailing_zeros() as usize;
@@ -254,7 +255,7 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
-/// The position of a member's fingerprint, in an index that has only fingerprints and ends at byte `end`.
+/// The byte position of the fingerprint of member `number`, in an index without places that ends at byte `end`.
 #[inline]
 fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
@@ -313,11 +314,10 @@ fn remove<const BYTES: usize, const PLACE: usize>(
 }
 
 /// Removes the member that has this `value` in the index. Searches at most `looks` groups, and subtracts the number of
-/// searched groups from `looks`. Returns false if it did not find the member.
+/// searched groups from `looks`. Returns false if more groups would have to be searched.
 ///
-/// A member is in another group than its hash selects only if the selected group and all groups in between were full.
-/// So if a full group gets a gap, the next member that found this group full moves into the gap. It leaves a gap
-/// itself.
+/// A member whose group was full is in one of the next groups. So if an entry of a full group becomes free, the next
+/// such member moves into it. The entry that this member leaves is filled in the same way.
 fn remove_one<const BYTES: usize>(
     groups: &mut [[u8; BYTES]],
     value: usize,
@@ -347,9 +347,9 @@ fn remove_one<const BYTES: usize>(
             }
             gap = Some((at, place));
         }
-        // If this group was not full before, no member had to move on to another group.
+        // If this group is not full, the groups after it have no members of groups before it, so the search ends.
         if let (Some((number, free)), 0) = (gap, group[GROUP - 1]) {
-            // The last entry of a group is taken only if the group is full.
+            // Only a full group has a member in its last entry. So this member moves into the free entry.
             let group = groups[number];
             put(&mut groups[number], free, group[GROUP - 1], place_of(&group, GROUP - 1));
             groups[number][GROUP - 1] = 0;

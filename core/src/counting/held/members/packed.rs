@@ -45,7 +45,7 @@ fn size_class(bytes: usize) -> usize {
 
 impl<T: Tag> Members<T> {
     /// Makes a set whose buffer already has the encoded members of `arena`. The caller has to count these members and
-    /// to add them to the index. The index has room for as many members as `room` allows.
+    /// to add them to the index. The index has room for these members, but not for more than `room` allows.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -133,8 +133,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Does the same as [`Self::find_indexed`], for the rare case that the first group does not decide. It compares
-    /// `item` with each member whose fingerprint may match, group after group.
+    /// Does the same as [`Self::find_indexed`], for the rare case that the first group does not show whether `item` is
+    /// a member. It compares `item` with each member whose fingerprint may match, group after group.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -202,7 +202,7 @@ impl<T: Tag> Members<T> {
         let arena = self.as_bytes().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // An index that is larger than needed is kept: members were removed, or will still be added.
+        // An index with room for the new member is kept, even if a smaller one would do.
         let is_kept = self.index.holds(len, record, arena);
         let index = if is_kept {
             Index { record, ..self.index }
@@ -227,8 +227,9 @@ impl<T: Tag> Members<T> {
         Ok(())
     }
 
-    /// Reserves memory for `more` members as long as the only one, and makes their index. So the buffer need not grow
-    /// again and again. Returns false, and reserves nothing, if `is_allowed` rejects the bytes or the allocation fails.
+    /// Reserves memory for `more` members, each with the length of the set's only member, and makes their index. So the
+    /// buffer need not grow again and again. Returns false, and reserves nothing, if `is_allowed` rejects the bytes or
+    /// the allocation fails.
     #[inline(never)]
     pub(in crate::counting) fn reserve(
         &mut self,
@@ -251,8 +252,7 @@ impl<T: Tag> Members<T> {
         has_room
     }
 
-    /// Frees the memory that the members and their smallest hash index do not need. The length of the buffer is still
-    /// rounded up.
+    /// Shrinks the buffer to the encoded members and the smallest hash index for them. Its length is still rounded up.
     #[inline(never)]
     pub(in crate::counting) fn trim(&mut self, seed: u64) {
         let (arena, before) = (self.as_bytes().len(), self.buffer.len());
@@ -295,7 +295,7 @@ impl<T: Tag> Members<T> {
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
-    /// Counts the next `own` bytes of the buffer as the last member.
+    /// Adds the next `own` bytes of the buffer, a new encoded member, to the arena.
     #[inline]
     fn count(&mut self, own: usize, counted_bytes: usize) {
         self.arena_len += own as u32;
@@ -303,7 +303,8 @@ impl<T: Tag> Members<T> {
         self.len += 1;
     }
 
-    /// Makes the encoded member behind the last member the new last one. It takes `own` bytes with its slice tag.
+    /// Adds a member whose encoding is already in the buffer, behind the last member. It takes `own` bytes with its
+    /// slice tag.
     pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
         let (number, offset) = (self.len(), self.as_bytes().len());
         self.count(own, counted_bytes);

@@ -21,7 +21,7 @@ use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, byt
 use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid, value_of};
 use crate::counting::params::MOST_PREFIX;
 
-/// The lowest first byte of each kind of record. For hex digits and numbers, the length of the body is added to it.
+/// The first byte of each kind of record. For hex digits and numbers, the length of the body is added to it.
 const HEX_LOWER: u8 = 0x80;
 const HEX_UPPER: u8 = 0xa0;
 const DECIMAL: u8 = 0xc0;
@@ -39,12 +39,12 @@ pub(in crate::counting) struct Record<'a> {
     /// The prefix to store before this member: a text that this and later members begin with. It is empty unless the
     /// member is the first of the set, and has a prefix.
     pub(super) prefix: &'a [u8],
-    /// The header. If the body is not the text itself, it follows.
+    /// The header, then the body, unless the body is the text itself.
     pub(super) head: &'a [u8],
-    /// The text if the body is the text itself; otherwise empty.
+    /// The body if it is the text itself; otherwise empty.
     pub(super) text: &'a [u8],
-    /// The bytes that the member takes of the limit `exact_bytes`: the length of its body. For a member with a prefix,
-    /// it is the length of the text. So the number depends only on the text, not on the other members.
+    /// How many bytes of the limit `exact_bytes` the member uses: the length of its body, or of its whole text if the
+    /// body leaves out a prefix. So the number depends only on the text, not on the other members.
     pub(in crate::counting) counted_bytes: usize,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Record<'a> {
     /// counter never keeps an item of 2^21 bytes or more.
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
-        // Nearly all texts that are not of hex digits begin or end with another character. They need no attempt.
+        // A number, a UUID and hex digits begin and end with a hex digit. Nearly all other texts do not.
         let len = if is_digit(item.first()) && is_digit(item.last()) { put_digits(item, coded) } else { 0 };
         if len > 0 {
             return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: len - 1 };
@@ -128,7 +128,7 @@ fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     1 + usize::from(len)
 }
 
-/// The bytes that `item` takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
+/// How many bytes of the limit `exact_bytes` `item` uses. See [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[], &mut { CODED }).counted_bytes
 }
@@ -176,7 +176,7 @@ fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 pub struct Member<'a> {
     record: &'a [u8],
-    /// The text before the number that the members of the counter have in common, as `user:` in `user:17`.
+    /// The text that members of the counter have in common before a number, as `user:` in `user:17`.
     prefix: &'a [u8],
 }
 
@@ -216,7 +216,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The bytes that the member takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
+    /// How many bytes of the limit `exact_bytes` the member uses. See [`Record::counted_bytes`].
     #[inline]
     pub(in crate::counting) fn counted_bytes(self) -> usize {
         match self.record {
@@ -229,8 +229,8 @@ impl<'a> Member<'a> {
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
-        // Two records of the same text are equal if their first bytes and their lengths are equal. A UUID has only one
-        // record.
+        // The first byte of a record says how the text is encoded. So two records of one text are equal if their first
+        // bytes and their lengths are equal. A UUID is always encoded as a UUID.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()

@@ -40,8 +40,8 @@ impl<T: Tag> Members<T> {
         self.free(seed);
     }
 
-    /// Removes the members at the byte offsets `gone`, from the last one on, from the index. Returns false if the index
-    /// must be rebuilt instead.
+    /// Removes from the index the members at the byte offsets `gone`, which are in descending order. Returns false if
+    /// the index must be rebuilt instead.
     fn remove_from_index(&mut self, gone: impl Iterator<Item = usize> + Clone, seed: u64) -> bool {
         let (index, (start, unit)) = (self.index, self.index.scale(self.front()));
         let (arena, groups) = self.buffer.split_at_mut(self.buffer.len() - index.bytes());
@@ -81,10 +81,10 @@ impl<T: Tag> Members<T> {
         self.arena_len = if self.len == 0 { 0 } else { to as u32 };
     }
 
-    /// Frees the memory of removed members if it is most of the buffer.
+    /// Frees the memory of removed members if it is more than three quarters of the buffer.
     fn free(&mut self, seed: u64) {
-        // A set that grows may take up to three times as much memory as it needs. So adding and removing a member again
-        // and again does not copy the set each time.
+        // A growing set may take up to three times the memory that it needs. The limit of four times is above this, so
+        // that adding and removing a member again and again does not copy the set each time.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
         let needed = Self::bytes_of_read(self.as_bytes().len() as u64, room);
         if needed < self.heap_bytes() / 4
@@ -94,7 +94,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// A copy with as little unused memory as a set that was just loaded.
+    /// A copy without spare memory, like a set that was just loaded.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -1,10 +1,10 @@
 //! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
 //!
-//! A slot is a bit of the bitmap, and is marked if the bit is set. All slots that get the same fraction of the hashes
-//! are alike. If the number of members is Poisson, slots are independent. A slot changes the signed sum by its effects
-//! on all unions. The effects depend on the pattern of the slot: the sets in which it is marked. So the variance is a
-//! sum of squares over all patterns. The true number of members does not vary like a Poisson number, which lowers the
-//! variance, as in [`estimate`](crate::counting::estimate).
+//! A slot is a bit of the bitmap, and is marked if the bit is set. If the number of members has a Poisson distribution,
+//! slots are independent, so their variances are added. The effect of a slot on the sum depends on its segment and its
+//! pattern: the sets in which it is marked. So its variance is a sum of squares over all patterns. The true number of
+//! members does not vary, so the variance of the Poisson number is subtracted, as in
+//! [`estimate`](crate::counting::estimate).
 //!
 //! Each estimate of a union has its own error. So possibly no sets have unions of exactly the estimated sizes. A
 //! variance computed from 255 such estimates could be far too large or too small. So the variance is computed for the
@@ -61,8 +61,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // `moves` has, for each union, how much its estimate decreases for each free slot of the bitmap; `mean` is the
-        // mean of this decrease.
+        // For each union, `moves` has by how much a slot that is free in the union lowers the signed sum. `mean` is how
+        // much a slot lowers the sum on average.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -84,16 +84,17 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 /// Adjusts the estimated sizes of unions to the nearest sizes that are possible for sets. Returns the number of members
 /// that all sets share.
 ///
-/// Each member is in exactly one combination of sets. If a combination has no members, their computed number is
-/// negative as often as it is positive. Setting only the negative numbers to 0 would put too many members in several
-/// sets, and the variance would be too large. So the positive numbers are scaled down, group by group, until the sum of
-/// each group is the same as at first. The combinations in a group have the same number of sets and the same smallest
-/// set. The numbers of a small set have smaller errors, so they are not scaled together with those of larger sets.
+/// A region is all members that are in certain sets and in no others, as in a Venn diagram. If a region has no members,
+/// their computed number is negative as often as it is positive. Setting only the negative numbers to 0 would put too
+/// many members in several sets, and the variance would be too large. So the positive numbers are scaled down until the
+/// sum of each group of regions is the same as at first. The regions of a group are in the same number of sets, of
+/// which the smallest is the same. The numbers of a small set have smaller errors, so they are not scaled together with
+/// those of larger sets.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Bit `i` of an index stands for set `i`. For each index, this computes how many members are only in sets of the
-    // index: all members minus the union of the other sets.
+    // Bit `i` of an index stands for set `i`. For each index, this computes how many members are in none of the other
+    // sets: all members minus the union of the other sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
@@ -131,8 +132,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// For each set and each index that includes the set, replaces the number at the index. The new number is the result of
-/// `join` for the old number and the number at the index without the set.
+/// Bit `i` of an index stands for set `i`. For each set and each index with its bit, replaces the number at the index
+/// by the result of `join` for this number and the number at the index without the bit.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
