@@ -134,8 +134,7 @@ impl Counter {
         }
     }
 
-    /// The set of a windowed counter, mutable, with the counter's parameters and layout; `None` if the counter has no
-    /// window.
+    /// Like [`Self::windowed`], but mutable, and with the counter's parameters and layout.
     pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Spec)> {
         match &mut self.contents {
             Contents::Plain(_) => None,
@@ -143,10 +142,10 @@ impl Counter {
         }
     }
 
-    /// The size of the counter's own struct in bytes. Even an empty counter takes them.
+    /// The bytes that even an empty counter takes.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// The size of a windowed counter's own structs in bytes. Even an empty windowed counter takes them.
+    /// The bytes that even an empty windowed counter takes.
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
     /// Adds `item`, whose hash is `hash`, to the newest slice. Returns whether the item is new. In an exact counter, an
@@ -208,7 +207,7 @@ impl Counter {
         if let Some((set, spec)) = self.windowed_mut() {
             set.advance(newest, spec);
         }
-        // In a counter that is 255 slices behind, all members have expired.
+        // Windows have at most 254 slices. So in a counter that is 255 slices behind, all members have expired.
         let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
         let (seed, mut changed) = (self.params().seed, false);
         if self.is_exact() && others.iter().all(|other| other.set_bits() == 0) {
@@ -483,7 +482,6 @@ impl OnHeap for Counter {
     }
 }
 
-/// Adds items.
 #[inline(always)]
 fn add_to<'a, T: Tag>(
     held: &mut Held<T>,

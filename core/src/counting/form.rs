@@ -31,7 +31,6 @@ pub(crate) struct CounterForm {
 }
 
 impl CounterForm {
-    /// The stored properties of `counter`.
     pub(crate) fn of(counter: &Counter) -> Self {
         CounterForm {
             params: *counter.params(),

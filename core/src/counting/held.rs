@@ -209,10 +209,6 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Copies the set.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
         Ok(match self {
             Held::Exact(members) => Held::Exact(members.try_clone()?),

@@ -52,7 +52,6 @@ impl<'a> PayloadPart<'a> {
         }
     }
 
-    /// Length in bytes.
     pub(crate) fn num_bytes(&self) -> u64 {
         self.as_bytes().len() as u64
     }
@@ -154,8 +153,8 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
         let code = Code::new(layout, count);
         words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        // Bits are flipped in bytes. Several bits are often in one word, and each store of a word would wait for the
-        // last one.
+        // Bits are flipped in bytes, not in words. Several are often in one word, and a store of it would wait for the
+        // previous store.
         let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
         match code {
             Code::Full => {}
@@ -179,7 +178,6 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
     Ok(slots)
 }
 
-/// Takes the first `len` bytes.
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
     let ended = || Error::corrupt("segments", format_args!("{len} bytes more"), "the end");
     let (taken, more) = rest.split_at_checked(len).ok_or_else(ended)?;

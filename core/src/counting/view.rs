@@ -93,7 +93,7 @@ impl Counter {
 impl<'a> View<'a> {
     /// The number of distinct members in the view, rounded.
     pub fn count(&self) -> u64 {
-        // The count of all members is cached.
+        // The counter caches the count of all its members.
         if self.is_whole() { self.counter.count() } else { self.estimated().count() }
     }
 

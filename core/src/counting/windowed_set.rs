@@ -22,7 +22,6 @@ pub(super) struct WindowedSet {
 }
 
 impl WindowedSet {
-    /// The size of this struct in bytes.
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
 
     /// Makes `slice` the newest slice, if it is later, and removes the members that expire in this slice.

@@ -56,8 +56,8 @@ pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] accepts a bitmap with the tags `theirs` for one with the tags `ages`. Bits can be set for any
-/// tags, but tags only for tags of the same size.
+/// Whether [`merge`] can add a bitmap with the tags `theirs` to one with the tags `ages`. Tags must have the same size;
+/// a bitmap of bits takes any tags.
 pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }
@@ -108,7 +108,6 @@ fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
     if has_halves { first | second << 4 } else { first }
 }
 
-/// The number of slots of the bitmap that were last marked at most `most_age` slices ago.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_tags<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
@@ -125,7 +124,6 @@ fn count_tags<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64
     total
 }
 
-/// Frees the slots of the bitmap that were last marked more than `most_age` slices ago.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn free_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
     let kept = |tag| if ages.is_within(tag, most_age) { tag } else { 0 };

@@ -43,13 +43,11 @@ impl<T: Tag> Members<T> {
         Self::default()
     }
 
-    /// The number of members.
     #[inline]
     pub(in crate::counting) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// How many bytes of the limit `exact_bytes` all members use.
     #[inline]
     pub(in crate::counting) fn member_bytes(&self) -> u32 {
         self.member_bytes
@@ -79,7 +77,6 @@ impl<T: Tag> Members<T> {
         })
     }
 
-    /// Whether `item`, whose hash is `hash`, is a member.
     #[cfg(test)]
     pub(in crate::counting) fn contains(&self, item: &[u8], hash: u64) -> bool {
         self.offset_of(item, hash).is_some()

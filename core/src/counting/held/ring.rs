@@ -99,7 +99,6 @@ impl Ages {
         Mark::Renewed
     }
 
-    /// Whether `tag` is the tag of a slice that has not expired.
     fn is_live(self, tag: u8) -> bool {
         (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age
     }
@@ -120,8 +119,7 @@ pub(crate) struct TagRing {
     pub(crate) window: Window,
     /// The number of the newest slice.
     newest: u64,
-    /// The number that is subtracted from a slice number to compute the slice's tag. It is less than the number of
-    /// tags.
+    /// The number of a slice whose tag is 1. It is less than the number of tags.
     offset: u8,
     /// The conversion from slice tags to ages. It follows from the other fields, but it is kept, because computing it
     /// takes a division.
@@ -136,7 +134,7 @@ impl TagRing {
         ring
     }
 
-    /// Numbers the slices of a window whose newest slice is `newest`, and whose tags are computed with `offset`.
+    /// Numbers the slices of a window whose newest slice is `newest`. The tag of slice `offset` is 1.
     ///
     /// # Errors
     /// [`Error::Corrupt`] unless `offset` is less than the number of tags.
@@ -149,12 +147,10 @@ impl TagRing {
         Ok(ring)
     }
 
-    /// The number of the newest slice.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// The number that is subtracted from a slice number to compute the slice's tag.
     pub(crate) fn offset(&self) -> u8 {
         self.offset
     }
@@ -176,13 +172,11 @@ impl TagRing {
         if self.window.slices() <= MOST_SLICES_OF_HALVES { HALVES } else { WHOLES }
     }
 
-    /// The conversion from slice tags to ages.
     #[inline]
     pub(in crate::counting) fn ages(&self) -> Ages {
         self.ages
     }
 
-    /// The age of the oldest slice that has not expired.
     #[inline]
     pub(in crate::counting) fn most_age(&self) -> u8 {
         self.ages.most_age

@@ -106,7 +106,7 @@ fn list_bytes(len: usize, ages: Ages) -> usize {
     bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
 }
 
-/// The number of slots, with their slice tags, that lists in an array of `len` 16-bit elements can have.
+/// The number of slots that fit, with their slice tags, in lists of `len` 16-bit elements.
 fn list_room(len: usize, ages: Ages) -> usize {
     // Two positions take two elements of 16 bits, and two slice tags take one.
     if ages.has_tags() { len * 2 / 3 } else { len }
@@ -145,7 +145,6 @@ impl Place<'_> {
 }
 
 impl Slots {
-    /// Bytes of the struct itself.
     pub(in crate::counting) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
 
     /// Makes a bitmap without set bits. It allocates nothing.
@@ -225,7 +224,6 @@ impl Slots {
         }
     }
 
-    /// The layout of the slots of the bitmap.
     #[inline]
     pub(in crate::counting) fn layout(&self) -> Layout {
         self.layout
@@ -241,7 +239,6 @@ impl Slots {
         &self.window
     }
 
-    /// A lower bound of the number of members of the counter.
     pub(in crate::counting) fn lower_bound(&self) -> u32 {
         self.lower_bound
     }
@@ -446,7 +443,7 @@ impl Slots {
 
     /// Marks the slots that were last marked in `from` at most `most_age` slices before its newest slice, converted to
     /// the layout of `self`. That newest slice is `behind` slices older than the newest slice of `self`. `self` must be
-    /// [wide](Self::wide). If `self` has a window, the sum of `most_age` and `behind` must be within it.
+    /// [wide](Self::wide). If `self` has a window, `most_age + behind` is at most its number of slices.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -472,15 +469,15 @@ impl Slots {
         }
     }
 
-    /// Marks a slot in the slice that is `age` slices before the newest slice. With a window, the slice must not have
-    /// expired. `self` must be [wide](Self::wide).
+    /// Marks the slot of a member that was last added `age` slices before the newest slice, and has not expired. `self`
+    /// must be [wide](Self::wide). Without a window, any age is allowed.
     pub(in crate::counting) fn mark_wide(&mut self, slot: u32, age: u8) {
         let tag = self.ages.tag(age.min(self.ages.most_age));
         cells::mark(&mut self.window, slot as usize, tag, self.ages);
     }
 
     /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago, and the memory that is no
-    /// longer needed. From then on, `later` converts tags to ages: its newest slice is later.
+    /// longer needed. Tags are then converted to ages by `later`, because another slice is the newest.
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
@@ -561,10 +558,6 @@ impl Slots {
         self.window = mover.relocate(std::mem::take(&mut self.window));
     }
 
-    /// Copies the bitmap.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
         let (window, later) =
             (try_to_vec(&self.window)?.into_boxed_slice(), try_to_vec(&self.later)?.into_boxed_slice());

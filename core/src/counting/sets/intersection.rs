@@ -3,8 +3,8 @@
 //! For two counters, the result is the most likely number, given which bits are set in each bitmap and in both
 //! ([`pair`](super::pair)). For more counters there are too many combinations, so inclusion and exclusion is used: the
 //! number of common members is the sum, with alternating signs, of the sizes of all unions of the counters
-//! ([`unions`]). Each union is estimated from its bits. If bitmaps had a single segment, the result would have the
-//! maximum likelihood too. With several segments it does not, since each union weights the segments differently.
+//! ([`unions`]). Each union is estimated from its bits. The result is not the most likely number, since each union
+//! weights the segments of the bitmap differently.
 //!
 //! With either method, the standard error is computed as if the estimated numbers were the true numbers. It would be
 //! too small if an estimate is 0 although members exist. So [`unseen_variance`] is added for each set.

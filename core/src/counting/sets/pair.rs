@@ -12,7 +12,8 @@ use crate::counting::estimate::Segments;
 /// The largest number of steps of the search. 5 to 10 steps are usual, and 20 if one of the numbers is 0.
 const MAX_STEPS: usize = 100;
 
-/// This number of members replaces 0. With 0, some pattern of a slot would have the probability 0, and no logarithm.
+/// This number of members replaces 0. With 0, a slot could have the probability 0 of being marked, which has no
+/// logarithm.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
@@ -24,7 +25,7 @@ thread_local! {
 /// Numbers of members: only in the first set, only in the second set, and in both.
 pub(super) type PairCounts = [f64; 3];
 
-/// The slots of one segment in two bitmaps, counted by the bitmaps in which they are marked.
+/// How many slots of one segment are marked in neither of two bitmaps, in only one, or in both.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
@@ -34,7 +35,7 @@ struct SlotPatterns {
     seen: [f64; 4],
 }
 
-/// For each segment of two bitmaps, how many slots are marked in which of the bitmaps.
+/// For each segment, how many slots are marked in neither of two bitmaps, in only one, or in both.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }
@@ -110,8 +111,8 @@ impl Pair {
                 (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
             ];
             for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
-                // A probability too small for a double is raised, because 0 has no logarithm. In real bitmaps, no slot
-                // has such a pattern.
+                // A probability too small for a double is raised, because 0 has no logarithm. No slot of a real bitmap
+                // is so improbable.
                 let chance = chance.max(f64::MIN_POSITIVE);
                 if seen > 0.0 {
                     all.log += seen * libm::log(chance);

@@ -46,7 +46,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// The number of members of the first view that are in none of the other views, with its standard error. The number is
 /// 0 without views, and at most the count of the first view.
 ///
-/// It is the most likely number, given which bits are set in the first view and in the union of the other views
+/// The result is the most likely number, given which bits are set in the first view and in the union of the other views
 /// (`pair.rs`). A member does not show in the bitmaps if its bit is set in another view too. The standard error allows
 /// for such members.
 ///

@@ -26,7 +26,6 @@ const GROUP_MEMBERS: usize = 15;
 /// The possible numbers of groups in the hash index. Each is more than twice the previous number, because growing the
 /// index hashes all members again and so must be rare. The largest is enough for the largest counter.
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
-/// The most groups.
 const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
 /// An index of at most this number of groups is rebuilt without a list of [`FullGroups`]. Even if each member searches
 /// all groups, this takes little time.

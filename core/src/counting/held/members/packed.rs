@@ -9,8 +9,7 @@
 //!
 //! The arena grows from the front, and the index is at the end. The hash of a member selects its group. If that group
 //! is full, the member is in the next group. A fingerprint is a byte of the hash, and never 0. A byte of 0 marks a free
-//! fingerprint. The 16 fingerprints of a group are compared at once. The place of an equal fingerprint says which
-//! member of the arena to compare.
+//! fingerprint. The place of an equal fingerprint says which member of the arena to compare.
 //!
 //! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
 //! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:
@@ -66,7 +65,7 @@ impl<T: Tag> Members<T> {
     /// The part of the buffer that has all members, each as its slice tag and its encoding.
     #[inline]
     pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
-        // The range is never outside the buffer, since the encoded members lie in the buffer.
+        // The buffer is never shorter than this, so the default is never used.
         self.buffer.get(..self.arena_len as usize).unwrap_or_default()
     }
 
@@ -370,10 +369,6 @@ impl<T: Tag> Members<T> {
         debug_assert_eq!(self.buffer.len(), len);
     }
 
-    /// Copies the set.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
         Ok(Members { buffer: try_to_vec(&self.buffer)?.into_boxed_slice(), ..*self })
     }

@@ -1,9 +1,9 @@
 //! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
 //!
 //! A slot is a bit of the bitmap, and is marked if the bit is set. If the number of members has a Poisson distribution,
-//! slots are independent, so their variances are added. The effect of a slot on the sum depends on its segment and its
-//! pattern: the sets in which it is marked. So its variance is a sum of squares over all patterns. The true number of
-//! members does not vary, so the variance of the Poisson number is subtracted, as in
+//! slots are independent, so their variances are added. The effect of a slot on the signed sum depends on its segment
+//! and its pattern: the sets in which it is marked. So its variance is a sum of squares over all patterns. The true
+//! number of members does not vary, so the variance of the Poisson number is subtracted, as in
 //! [`estimate`](crate::counting::estimate).
 //!
 //! Each estimate of a union has its own error. So possibly no sets have unions of exactly the estimated sizes. A
@@ -93,8 +93,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Bit `i` of an index stands for set `i`. For each index, this computes how many members are in none of the other
-    // sets: all members minus the union of the other sets.
+    // Bit `i` of an index stands for set `i`. For each index, this computes how many members are in none of the sets
+    // whose bit is 0: all members minus the union of these sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
