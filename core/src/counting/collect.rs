@@ -1,5 +1,4 @@
-//! `Clone`, `Extend` and `FromIterator` for counters. Errors become panics here, since these traits cannot report
-//! errors.
+//! `Clone` and `FromIterator` for counters. Errors become panics here, since these traits cannot report errors.
 
 use super::counter::Counter;
 use super::params::Params;

@@ -277,8 +277,8 @@ impl Counter {
         (self.estimate() + 0.5) as i64 as u64
     }
 
-    /// The most likely number of distinct members, not rounded. Without a window, an estimate is at least the lower
-    /// bound that `Self::lower_bound` returns.
+    /// The most likely number of distinct members, not rounded. Without a window, it is at least the number of members
+    /// when the counter stopped being exact.
     pub fn estimate(&self) -> f64 {
         with_set!(self, (held, _) => held.estimate())
     }

@@ -34,8 +34,8 @@ pub struct Estimated {
 }
 
 /// The number of members that are assumed to exist unseen; see [`unseen_variance`]. If the number `v` of members seen
-/// has a Poisson distribution, the range `v ± 2 sqrt(v + UNSEEN)` contains its mean with a probability of at least 91
-/// %. If `UNSEEN` were 1, the probability would be 87 %.
+/// has a Poisson distribution, the range `v ± 2 sqrt(v + UNSEEN)` contains its mean with a probability of at least
+/// 91 %. If `UNSEEN` were 1, the probability would be 87 %.
 const UNSEEN: f64 = 1.5;
 
 /// An additional variance for the rounding of estimates if not all members are seen. Each member seen then adds
@@ -91,11 +91,11 @@ impl Estimated {
 /// The slots (bits) of one segment of the bitmap, as the estimator needs them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
-    /// The fraction of all hashes that each slot of the bitmap gets.
+    /// The fraction of all hashes that each slot of the segment gets.
     pub share: f64,
     /// The number of slots.
     pub slots: f64,
-    /// The number of free slots of the bitmap.
+    /// The number of free slots.
     pub zero: f64,
 }
 
@@ -134,10 +134,10 @@ impl Segments {
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
-        // The equation is S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and free = sum
-        // share * zero. S falls from infinity to 0, so there is a single root. As a function of x = ln n, the
-        // difference ln S - ln free is nearly a straight line, so Newton's method finds its root. Its steps stay inside
-        // a bracket that every evaluation narrows, so the search ends for any input.
+        // The equation is S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and
+        // free = sum share * zero. S falls from infinity to 0, so there is a single root. As a function of x = ln n,
+        // the difference ln S - ln free is nearly a straight line, so Newton's method finds its root. Its steps stay
+        // inside a bracket that every evaluation narrows, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -205,8 +205,8 @@ impl Segments {
         self.reported(self.estimate())
     }
 
-    /// The Fisher information about `n`, the mean of a Poisson number of members. Summed over all segments, it is `sum
-    /// slots share^2 / (exp(share n) - 1)`.
+    /// The Fisher information about `n`, the mean of a Poisson number of members. Summed over all segments, it is
+    /// `sum slots share^2 / (exp(share n) - 1)`.
     pub(super) fn information(&self, n: f64) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
     }

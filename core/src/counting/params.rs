@@ -100,7 +100,6 @@ impl Params {
     }
 }
 
-/// Checks that a parameter is in its range.
 fn check_within<T: PartialOrd + Display>(
     parameter: Parameter,
     value: T,

@@ -212,7 +212,6 @@ impl Counter {
         })
     }
 
-    /// The payload, in one part.
     pub(crate) fn payload_part(&self) -> PayloadPart<'_> {
         with_set!(self, (held, ages) => match held {
             Held::Exact(members) => PayloadPart::Bytes(members.as_bytes()),

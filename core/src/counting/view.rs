@@ -115,7 +115,7 @@ impl<'a> View<'a> {
     /// The members, in the order in which they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] if the counter estimates and any member is in the view.
+    /// [`Error::NotExact`] if the counter estimates, unless it has a window and no member is in the view.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
         if !self.is_exact() && (self.counter.window().is_none() || self.has_any()) {
             return Err(self.counter.not_exact());
@@ -130,8 +130,8 @@ impl<'a> View<'a> {
         Ok(plain.chain(windowed.into_iter().flat_map(Members::iter).filter(is_seen).map(|(_, member)| member)))
     }
 
-    /// Whether `item` is a member in the view. For an estimating counter the result is an error, or false if no member
-    /// is in the view.
+    /// Whether `item` is a member in the view. For an estimating counter the result is an error; with a window it is
+    /// false if no member is in the view.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // A bitmap does not show its members, so this is an error unless no member is in the view.
+            // A bitmap does not show its members. So this is an error, unless the view of a window has no members.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }
@@ -192,7 +192,6 @@ impl<'a> View<'a> {
         }))
     }
 
-    /// Whether any member is in the view.
     pub(super) fn has_any(&self) -> bool {
         self.counter.has_any(self.most_age)
     }

@@ -203,7 +203,7 @@ impl Slots {
     pub(in crate::counting) fn fill(&mut self, segment: usize, place: Place<'_>) {
         let (layout, ages) = (self.layout, self.ages);
         if segment < self.first.into() {
-            // All slots of the segment are marked, so nothing has to be stored.
+            // A full segment takes no memory.
             return;
         }
         match (self.cells_mut(segment), place) {

@@ -1,8 +1,8 @@
 //! Intersections of counters.
 //!
 //! For two counters, the result is the most likely number, given which bits are set in each bitmap and in both
-//! ([`pair`](super::pair)). For more counters there are too many combinations, so inclusion and exclusion is used: the
-//! number of common members is the sum, with alternating signs, of the sizes of all unions of the counters
+//! ([`pair`](super::pair)). For more counters this would have too many unknown numbers, so inclusion and exclusion is
+//! used: the number of common members is the sum, with alternating signs, of the sizes of all unions of the counters
 //! ([`unions`]). Each union is estimated from its bits. The result is not the most likely number, since each union
 //! weights the segments of the bitmap differently.
 //!
@@ -88,8 +88,8 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         None => of_unions(&unions)?,
     };
     // The count of the smallest counter may be exact, or raised to its lower bound. Then it is more precise than an
-    // estimate from its bits. So the result is multiplied by the count and divided by that estimate. Then a counter
-    // intersected with itself has its own count.
+    // estimate from its bits. So the result is multiplied by the count and divided by that estimate. A counter
+    // intersected with itself then has its own count.
     let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

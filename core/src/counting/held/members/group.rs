@@ -47,7 +47,7 @@ pub(super) enum Places {
     Number,
     /// The byte offset of the member in the arena (the encoded members), in two bytes.
     Offset,
-    /// The same in four bytes.
+    /// The byte offset of the member in the arena, in four bytes.
     FarOffset,
 }
 

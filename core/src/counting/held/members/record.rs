@@ -230,7 +230,7 @@ impl<'a> Member<'a> {
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
         // The first byte of a record says how the text is encoded. So two records of one text are equal if their first
-        // bytes and their lengths are equal. A UUID is always encoded as a UUID.
+        // bytes and their lengths are equal. A lower-case UUID has no other encoding.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()

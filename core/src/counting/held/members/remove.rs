@@ -1,8 +1,8 @@
 //! Removes members from a set: those that a client names, and expired ones.
 //!
-//! The other members keep their order, and the set keeps the prefix that members may have in common. The bytes after a
-//! removed member move down. If few members are removed, the index is kept, and only the entries that change are
-//! written.
+//! The other members keep their order, and the set keeps the prefix that members may have in common. The bytes behind a
+//! removed member are copied over it. If few members are removed, the index is kept, and only the entries that change
+//! are written.
 
 use super::Members;
 use super::arena::Records;

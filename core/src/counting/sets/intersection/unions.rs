@@ -61,7 +61,7 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // For each union, `moves` has by how much a slot that is free in the union lowers the signed sum. `mean` is how
+        // For each union, `moves` has how much a slot that is free in the union lowers the signed sum. `mean` is how
         // much a slot lowers the sum on average.
         moves.clear();
         moves.push(0.0);
@@ -121,8 +121,7 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Replaces the number at each index by a sum: that of the numbers at all indices whose bits are a subset of the bits
-/// of this index, including itself.
+/// Adds to the number at each index the numbers at all other indices whose bits are a subset of its bits.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
