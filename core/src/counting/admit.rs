@@ -14,8 +14,7 @@ pub(super) struct LookedUp<'a> {
     look_up: LookUp<(u64, &'a [u8])>,
     /// The number of new items that the limit admits.
     admitted: usize,
-    /// The items that are members already, but were last added in an earlier slice. They are added again, so that they
-    /// expire later.
+    /// Members that were last added in an earlier slice. They are added again, so that they expire later.
     renewed: Vec<(u64, &'a [u8])>,
     /// The result for each new item.
     reported: Vec<Admission>,
@@ -27,14 +26,13 @@ impl LookedUp<'_> {
         self.admitted > 0 || !self.renewed.is_empty()
     }
 
-    /// The result for each item of the call.
     pub(super) fn answers(self) -> Vec<Admission> {
         self.look_up.into_answers(&self.reported)
     }
 }
 
 impl Counter {
-    /// Looks up all items at `time`. Members that have expired at this time do not count as members.
+    /// Looks up all items. Members that have expired at `time` count as new.
     ///
     /// # Errors
     /// [`Error::NotExact`] if the counter estimates, [`Error::PastExact`] if adding the items would make it estimate,
@@ -48,8 +46,8 @@ impl Counter {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
-        // This fails for an estimating counter, unless all its members have expired. If they have, the counter is
-        // treated as an empty exact counter.
+        // This fails for an estimating counter, unless all its members have expired. Such a counter is treated as an
+        // empty exact counter.
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
@@ -72,8 +70,8 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Adds the admitted items to a copy of the counter that is moved as `due` says, and returns the copy. Returns
-    /// `None` if no item is admitted, or if a single item was added to the counter itself. In a dry run, the counter
+    /// Adds the admitted items to a copy of the counter whose window is first moved by `due`. Returns the copy; `None`
+    /// if no item is admitted, or if the only admitted item was added to the counter itself. In a dry run, the counter
     /// itself never changes.
     ///
     /// # Errors
@@ -106,7 +104,7 @@ impl Counter {
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in the view, and how many bytes of the limit `exact_bytes` they use.
+    /// The number of members in the view, and the bytes that they count towards the limit `exact_bytes`.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
         // The members are counted one by one only if some of them have expired.
@@ -117,8 +115,8 @@ impl Counter {
         Ok(view.members()?.fold((0, 0), add))
     }
 
-    /// Checks that the counter stays exact if the items `new` are added. It has `members` members already, which use
-    /// `bytes` bytes of the limit `exact_bytes`.
+    /// Checks that the counter stays exact if the items `new` are added. `members` and `bytes` are the result of
+    /// [`Self::members_at`].
     fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());

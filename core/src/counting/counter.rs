@@ -25,12 +25,12 @@ use crate::window::{Mark, Time, Window};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
-    /// The parameters, and the layout of the bitmap. All counters with equal parameters and layout share one copy.
+    /// The parameters, and the layout of the bitmap. Counters with equal parameters share one copy.
     spec: Shared<Spec>,
     contents: Contents,
 }
 
-// A server may hold millions of counters, most of them with few members, so the struct is small.
+// A server may hold millions of counters with few members each, so the struct is small.
 const _: () = assert!(size_of::<Counter>() <= 40);
 
 impl fmt::Debug for Counter {
@@ -46,14 +46,13 @@ impl fmt::Debug for Counter {
 /// The members of a counter, with or without a window.
 #[derive(Debug)]
 pub(super) enum Contents {
-    /// Without a window.
     Plain(Held),
-    /// With a window: the members, and the slice in which each of them was last added.
+    /// With a window: each member has the slice in which it was last added.
     Windowed(Box<WindowedSet>),
 }
 
-/// Evaluates an expression with two variables: the set of the counter, and an [`Adding`] with the other arguments of an
-/// addition. The expression is compiled for counters with and without a window.
+/// Compiles `$call` for counters with and without a window. In `$call`, `$held` is the set of the counter, and
+/// `$adding` the [arguments of an addition](Adding).
 macro_rules! adding {
     ($counter:ident, $limit:ident, ($held:ident, $adding:ident) => $call:expr) => {{
         let (spec, limit) = (&*$counter.spec, $limit);
@@ -71,8 +70,8 @@ macro_rules! adding {
     }};
 }
 
-/// Evaluates an expression with two variables: the set of the counter, and its [`Ages`]. The expression is compiled for
-/// counters with and without a window.
+/// Compiles `$call` for counters with and without a window. In `$call`, `$held` is the set of the counter, and `$ages`
+/// its [`Ages`].
 macro_rules! with_set {
     ($counter:expr, ($held:ident, $ages:pat) => $call:expr) => {
         match $counter.contents() {
@@ -126,7 +125,6 @@ impl Counter {
         &self.contents
     }
 
-    /// The set of a windowed counter; `None` if the counter has no window.
     pub(super) fn windowed(&self) -> Option<&WindowedSet> {
         match &self.contents {
             Contents::Plain(_) => None,
@@ -134,7 +132,6 @@ impl Counter {
         }
     }
 
-    /// Like [`Self::windowed`], but mutable, and with the counter's parameters and layout.
     pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Spec)> {
         match &mut self.contents {
             Contents::Plain(_) => None,
@@ -142,14 +139,12 @@ impl Counter {
         }
     }
 
-    /// The bytes that even an empty counter takes.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// The bytes that even an empty windowed counter takes.
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
-    /// Adds `item`, whose hash is `hash`, to the newest slice. Returns whether the item is new. In an exact counter, an
-    /// item is new if it is not a member yet. In an estimating counter, it is new if its bit of the bitmap was not set.
+    /// Adds `item`, whose hash is `hash`, to the newest slice. The result is [`Mark::New`] if the item was no member of
+    /// an exact counter, or if its bit was not set in the bitmap of an estimating one.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
@@ -169,8 +164,7 @@ impl Counter {
     /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each.
     ///
     /// # Errors
-    /// The errors of [`Self::add_hashed`], at the first item that fails. The earlier items have been added, and `added`
-    /// was called for each of them.
+    /// The errors of [`Self::add_hashed`]. The items before the rejected one have been added.
     // This method is inlined, so that the variables that `added` changes are in registers.
     #[inline(always)]
     pub(super) fn add_each<'a>(
@@ -182,7 +176,7 @@ impl Counter {
         adding!(self, limit, (held, adding) => add_to(held, items, adding, added))
     }
 
-    /// Removes those of `items` that are members. See [`Held::remove`].
+    /// See [`Held::remove`].
     pub(super) fn remove_hashed(&mut self, items: &[(u64, &[u8])], places: Vec<(usize, usize)>, removed: &mut [bool]) {
         let seed = self.params().seed;
         match &mut self.contents {
@@ -191,9 +185,9 @@ impl Counter {
         }
     }
 
-    /// Makes `newest` the newest slice; none of the counters may have a later one. Then adds the members of `others`,
-    /// each in the slice in which it was last added. If the counter estimates and has no window, its count is from now
-    /// on at least `lower_bound`. Returns whether members or the lower bound changed.
+    /// Adds the members of `others`, each in the slice in which it was last added. Before, makes `newest` the newest
+    /// slice; no counter may have a later one. If the counter estimates and has no window, its lower bound becomes
+    /// `lower_bound`. Returns whether members or the lower bound changed.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error some members may have been added.
@@ -207,7 +201,7 @@ impl Counter {
         if let Some((set, spec)) = self.windowed_mut() {
             set.advance(newest, spec);
         }
-        // Windows have at most 254 slices. So in a counter that is 255 slices behind, all members have expired.
+        // A window has at most 254 slices. So in a counter that is 255 slices behind, all members have expired.
         let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
         let (seed, mut changed) = (self.params().seed, false);
         if self.is_exact() && others.iter().all(|other| other.set_bits() == 0) {
@@ -220,7 +214,7 @@ impl Counter {
                 });
             }
         } else {
-            // The counters are merged as bitmaps, because at least one of them estimates and so has only a bitmap.
+            // At least one of the counters has only a bitmap, so all are merged as bitmaps.
             let mut union = Slots::wide(self.layout(), self.ages())?;
             for other in once(&*self).chain(others.iter().copied()) {
                 other.mark_in(&mut union, self.ages().most_age.checked_sub(behind(other)), behind(other));
@@ -243,8 +237,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// Does the same as [`Self::add_hashed`], for an item that was last added `age` slices before the newest slice. It
-    /// does not add an item that has expired.
+    /// Does the same as [`Self::add_hashed`], for an item that was last added `age` slices before the newest slice. An
+    /// expired item is not added.
     fn add_aged(&mut self, item: &[u8], hash: u64, age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         adding!(self, limit, (held, adding) => match Tag::of_age(age, adding.ages) {
             Some(tag) => held.add(item, hash, Adding { tag, ..adding }),
@@ -252,9 +246,8 @@ impl Counter {
         })
     }
 
-    /// Sets in the bitmap `union` the bits of the members that were last added at most `most_age` slices before the
-    /// newest slice of the counter. That slice is `behind` slices older than the newest slice of `union`. If `most_age`
-    /// is `None`, sets no bit. See [`Slots::merge`].
+    /// Sets in the bitmap `union` the bits of the members that were last added at most `most_age` slices ago; of no
+    /// members for `None`. The newest slice of `union` is `behind` slices later than that of the counter.
     pub(super) fn mark_in(&self, union: &mut Slots, most_age: Option<u8>, behind: u8) {
         let Some(most_age) = most_age else { return };
         with_set!(self, (held, ages) => match held {
@@ -266,14 +259,14 @@ impl Counter {
         });
     }
 
-    /// The number of distinct members: the exact number, or the rounded estimate. Without a window, adding members
-    /// never makes this number smaller.
+    /// The number of distinct members: exact, or the rounded estimate. Without a window, adding members never lowers
+    /// it.
     pub fn count(&self) -> u64 {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;
         }
-        // The casts round. An estimate is 0 or at least 0.5, finite, and far below 2^52. A cast to a signed number
-        // takes half as many instructions as one to an unsigned number.
+        // The casts round down, so this rounds to the nearest number. Estimates are far below 2^52, so the signed cast
+        // is safe. It takes half as many instructions as an unsigned one.
         (self.estimate() + 0.5) as i64 as u64
     }
 
@@ -283,9 +276,8 @@ impl Counter {
         with_set!(self, (held, _) => held.estimate())
     }
 
-    /// A lower bound of the number of members. In an exact counter it is the number of members. In an estimating
-    /// counter it is the number of members when the counter stopped being exact. After a merge it is the largest lower
-    /// bound of the merged counters. With a window it is 0.
+    /// A lower bound of the number of members: their number while the counter is exact, or when it stopped being exact.
+    /// After a merge it is the largest lower bound of the merged counters. With a window it is 0.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
@@ -300,13 +292,12 @@ impl Counter {
         self.estimated().relative_error()
     }
 
-    /// The estimate, and the standard error of the count.
     pub(super) fn estimated(&self) -> Estimated {
         self.at(Time::Reached).estimated()
     }
 
-    /// Whether any member was added at most `most_age` slices before the newest slice; false if `most_age` is `None`.
-    /// Without a window, every member has the age 0.
+    /// Whether any member was last added at most `most_age` slices ago; false for `None`. Without a window, every
+    /// member has the age 0.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         with_set!(self, (held, ages) => held.has_any(ages, most_age))
     }
@@ -408,8 +399,7 @@ impl Counter {
     }
 }
 
-/// Methods for windows. Only members that were last added in a slice that has not expired are counted. The caller
-/// passes the time; no clock is read here.
+/// Methods for windows, in which members expire. The caller passes the time; no clock is read here.
 impl Counter {
     /// The largest number of slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
@@ -450,7 +440,7 @@ impl Counter {
         self.ring().map_or(Ages::PLAIN, TagRing::ages)
     }
 
-    /// The slice of the counter that is the newest at `time`; 0 without a window.
+    /// The number of the slice that is the newest at `time`; 0 without a window.
     pub(super) fn present_slice(&self, time: Time) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), time))
     }
@@ -502,8 +492,7 @@ fn add_to<'a, T: Tag>(
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
         let mut hashes = items.map(|item| hash64(item, seed));
-        // A chunk of hashes is computed in one loop and added in another: each of the loops then keeps its variables in
-        // registers.
+        // One loop hashes a chunk of items, and another adds them. So each loop keeps its variables in registers.
         while result.is_ok() {
             let chunk: ArrayVec<u64, CHUNK> = hashes.by_ref().take(CHUNK).collect();
             if chunk.is_empty() {

@@ -1,11 +1,11 @@
-//! Estimates the number of members, with its standard error. The input is how many bits ("slots") are set in each
-//! segment of the bitmap (`layout.rs`).
+//! Estimates the number of members, with its standard error, from how many bits ("slots") are set in each segment of
+//! the bitmap (`layout.rs`).
 //!
 //! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic
-//! counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several segments of different
-//! density are combined by maximum likelihood, under the assumption that the number of members `n` has a Poisson
-//! distribution. Then the slots are independent, and a slot for the fraction `a` of all hashes stays free with
-//! probability `exp(-a n)`. The likelihood of the observed free slots has a single maximum.
+//! counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several segments are combined by
+//! maximum likelihood, under the assumption that the number of members `n` has a Poisson distribution. Then the slots
+//! are independent, and a slot for the fraction `a` of all hashes stays free with probability `exp(-a n)`. The
+//! likelihood has a single maximum.
 //!
 //! Exponentials and logarithms come from `libm`, not from the platform, because replies must be the same on every
 //! machine.
@@ -16,8 +16,8 @@ use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
 /// The largest estimate, `2^34 ln 2048`. A bitmap without a free slot would have no finite estimate, so it gets this
-/// one. If segments have 2^10 slots, this number of members leaves one slot free on average. Estimates for up to 10^10
-/// members are far below it.
+/// one. It is far above 10^10. With this number of members, a bitmap with segments of 2^10 slots has one free slot on
+/// average.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// The largest number of steps of Newton's method. 3 or 4 steps are usual. Even bisection alone would need fewer steps
@@ -33,15 +33,14 @@ pub struct Estimated {
     pub standard_error: f64,
 }
 
-/// The number of members that are assumed to exist unseen; see [`unseen_variance`]. If the number `v` of members seen
-/// has a Poisson distribution, the range `v ± 2 sqrt(v + UNSEEN)` contains its mean with a probability of at least
-/// 91 %. If `UNSEEN` were 1, the probability would be 87 %.
+/// This is added to the number `v` of members seen when the standard error is computed; see [`unseen_variance`]. If `v`
+/// has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)` with a probability of at least 91 %. If
+/// `UNSEEN` were 1, the probability would be 87 %.
 const UNSEEN: f64 = 1.5;
 
-/// An additional variance for the rounding of estimates if not all members are seen. Each member seen then adds
-/// slightly more than 1 to the estimate, so the rounded estimate skips some numbers. [`error_of_whole`] does not cover
-/// this error. The true number is within two standard errors with a probability of at least 88 % if `UNEVEN` is added,
-/// and 85 % if it is not.
+/// An additional variance for the rounding of differences and intersections. Only some of their members show in the
+/// bitmaps, and each of those adds more than 1 to the estimate. So the rounded estimate skips some numbers. With
+/// `UNEVEN`, the true number is within two standard errors with a probability of at least 88 %; without it, of 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
 /// The variance due to members that may exist unseen. A member of a difference or an intersection is seen if no other
@@ -55,7 +54,6 @@ pub(super) fn unseen_variance(shown: f64) -> f64 {
 }
 
 impl Estimated {
-    /// An exact number of members, with the standard error 0.
     pub(super) fn exact(members: usize) -> Self {
         Estimated { estimate: members as f64, standard_error: 0.0 }
     }
@@ -107,7 +105,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Makes the segments from the layout of the bitmap and the number of set bits in each segment.
+    /// Makes the segments from the number of set bits in each.
     pub fn new(layout: Layout, set: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
@@ -134,10 +132,10 @@ impl Segments {
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
-        // The equation is S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and
-        // free = sum share * zero. S falls from infinity to 0, so there is a single root. As a function of x = ln n,
-        // the difference ln S - ln free is nearly a straight line, so Newton's method finds its root. Its steps stay
-        // inside a bracket that every evaluation narrows, so the search ends for any input.
+        // The search is for the root of S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and
+        // free = sum share * zero. S falls from infinity to 0, so there is a single root. As a function of x = ln n, ln
+        // S is nearly a straight line, so Newton's method takes few steps. They stay inside a bracket that every
+        // evaluation narrows, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -166,9 +164,9 @@ impl Segments {
                 high = x;
             }
             let mut next = x - excess * sum / slope;
-            // The bracket is bisected in two cases. First, the step leaves the bracket, or it is not a number because
-            // the sum underflowed far right of the root. Second, the step is more than half as long as the previous
-            // step. Otherwise Newton's steps could alternate around the root for ever.
+            // The bracket is bisected if the step leaves it, or is not a number because the sum underflowed far right
+            // of the root. It is also bisected if the step is more than half as long as the previous step. Otherwise
+            // Newton's steps could alternate around the root for ever.
             if !(low..=high).contains(&next) || (next - x).abs() > step / 2.0 {
                 next = (low + high) / 2.0;
             }
@@ -214,16 +212,16 @@ impl Segments {
     /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite for numbers far above
     /// [`MAX_ESTIMATE`].
     ///
-    /// It is `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)` over all
-    /// segments. `1/I` is the variance for a Poisson number of members with the mean `n`. Such a number itself has the
-    /// variance `n`. The true number does not vary, so `n` is subtracted.
+    /// It is `sqrt(1/I - n)`, where `I` is the Fisher information. If the number of members were random, with a Poisson
+    /// distribution of mean `n`, the variance of the estimate would be `1/I`. This includes `n`, the variance of the
+    /// random number. The true number is fixed, so `n` is subtracted.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;
         }
         // The square of the error is (1 - n I) / I. The numbers 1 and n I are nearly equal, so their difference would
-        // lose every digit. It is computed as a sum instead: the fraction of hashes outside these slots of the bitmap,
-        // and for each segment `slots * share * (1 - t / (exp(t) - 1))`.
+        // lose every digit. It is computed as a sum instead: the fraction of hashes that belong to none of these
+        // segments, and for each segment `slots * share * (1 - t / (exp(t) - 1))`, where t is `share * n`.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for s in self.as_slice() {
             let t = s.share * n;
@@ -247,8 +245,7 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// A cached estimate. If several threads compute it at once, they compute the same number. So no memory order is
-/// needed.
+/// A cached estimate. Threads that compute it at the same time get the same number, so no memory order is needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
 

@@ -1,9 +1,8 @@
 //! The stored properties of a counter, such as its parameters and window, without its members. The members or their
 //! bitmap are stored as a [`payload`](super::payload). Loading needs both.
 //!
-//! Whatever the bytes are, loading them gives an error or a counter that keeps every invariant. The memory that the
-//! counter takes is known before its payload is read: from the numbers of set bits in the segments of its bitmap, or
-//! from the length of the payload.
+//! Loading any bytes gives an error or a valid counter. The memory of the counter is known before its payload is read:
+//! from the number of set bits in each segment of the bitmap, or from the length of the payload.
 
 use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
@@ -26,7 +25,7 @@ pub(crate) struct CounterForm {
     pub(crate) lower_bound: u32,
     /// The number of set bits in each segment of the bitmap; `None` for an exact counter.
     pub(crate) counts: Option<SegmentCounts>,
-    /// The window, the newest slice, and how slices are numbered by tags; `None` without a window.
+    /// The window, its newest slice, and the numbering of its slices; `None` without a window.
     pub(crate) ring: Option<TagRing>,
 }
 
@@ -46,7 +45,7 @@ impl CounterForm {
     /// [`Error::OutOfRange`] if a parameter is out of range, and [`Error::Corrupt`] if another field is wrong.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let layout = self.params.layout()?;
-        // A counter with the largest exact limit stops being exact with this number of members.
+        // A counter has at most this number of members when it stops being exact.
         let most = Params::MAX_EXACT_LIMIT + 1;
         Error::check_field(self.lower_bound <= most, "lower bound", format_args!("at most {most}"), self.lower_bound)?;
         // A counter with an exact limit of 0 is never exact, not even while empty.
@@ -63,8 +62,8 @@ impl CounterForm {
             // A counter without members is exact, unless its exact limit is 0.
             let is_possible = counts.total() > 0 || self.params.exact_limit == 0;
             Error::check_field(is_possible, "representation", "exact, without a marked slot", "an estimate")?;
-            // A lower bound above 0 means that members were added. Each of them has set a bit, and without a window no
-            // bit is ever cleared.
+            // A lower bound above 0 means that members were added, which set bits. Without a window, bits are never
+            // cleared.
             let is_possible = self.lower_bound == 0 || counts.total() > 0;
             Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
         }

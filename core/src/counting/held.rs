@@ -1,5 +1,5 @@
-//! The set of a counter. At first it holds the members themselves. Later, when the counter estimates, it holds only a
-//! bitmap, in which each member has set a bit chosen by its hash.
+//! The set of a counter: its members, or, once the counter estimates, a bitmap in which each member has set the bit
+//! that its hash selects.
 
 pub(super) mod adding;
 pub(crate) mod cells;
@@ -27,9 +27,8 @@ use crate::window::Mark;
 /// becomes an estimating set. A set that has become empty is exact again.
 #[derive(Debug)]
 pub(super) enum Held<T: Tag = ()> {
-    /// The members themselves.
     Exact(Members<T>),
-    /// The bitmap in which each member has set a bit ("slot"). It is boxed, so that exact counters stay small.
+    /// The bitmap in which each member has set a bit ("slot"), boxed so that exact counters stay small.
     Estimating(Box<Slots>),
 }
 
@@ -43,7 +42,6 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The members; `None` if the counter estimates.
     pub(super) fn members(&self) -> Option<&Members<T>> {
         match self {
             Held::Exact(members) => Some(members),
@@ -51,7 +49,6 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The bitmap; `None` while the counter is exact.
     pub(super) fn slots(&self) -> Option<&Slots> {
         match self {
             Held::Exact(_) => None,
@@ -67,12 +64,10 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The number of members that were last added at most `most_age` slices before the newest slice, with its standard
-    /// error. It is 0 if `most_age` is `None`.
+    /// The number of members that were last added at most `most_age` slices ago, with its standard error; 0 for `None`.
     pub(super) fn estimated(&self, ages: Ages, most_age: Option<u8>) -> Estimated {
         let Some(most_age) = most_age else { return Estimated::exact(0) };
-        // If the caller asks for all slices that have not expired, the cached estimate is the answer: the set has no
-        // expired members.
+        // The set has no expired members. So the largest age selects all members, whose estimate is cached.
         let is_whole = most_age == ages.most_age;
         match self {
             Held::Exact(members) if is_whole => Estimated::exact(members.len()),
@@ -84,8 +79,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Whether any member was last added at most `most_age` slices before the newest slice; false if `most_age` is
-    /// `None`.
+    /// Whether any member was last added at most `most_age` slices ago; false for `None`.
     pub(super) fn has_any(&self, ages: Ages, most_age: Option<u8>) -> bool {
         let Some(most_age) = most_age else { return false };
         match self {
@@ -98,8 +92,7 @@ impl<T: Tag> Held<T> {
     ///
     /// # Errors
     /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the set is unchanged.
-    // This method is inlined. Its result has room for an error, so it is large, and returning it from a call would take
-    // long.
+    // This method is inlined, because its result is large and returning it from a call would take long.
     #[inline(always)]
     pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         match self {
@@ -137,8 +130,8 @@ impl<T: Tag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// Reserves memory for `more` members, each with the length of the set's only member, if the set is exact and
-    /// `more` is at least 2. Returns whether it reserved any memory.
+    /// Reserves memory for `more` members, if the set is exact and `more` is at least 2. The set must have one member;
+    /// the others are assumed to be as long. Returns whether it reserved any memory.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
         let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;
@@ -158,9 +151,9 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Removes those of `items` that are members. If a removed member occurs several times in `items`, `removed` is set
-    /// only for the first occurrence. `places` is an empty list with room for all items, so that nothing is allocated
-    /// here. An estimating set is left unchanged.
+    /// Removes those of `items` that are members, and sets `removed` for each; if an item is repeated, only for the
+    /// first occurrence. An estimating set is left unchanged. `places` is an empty list with room for all items, so
+    /// that nothing is allocated here.
     pub(super) fn remove(
         &mut self,
         items: &[(u64, &[u8])],
@@ -182,7 +175,6 @@ impl<T: Tag> Held<T> {
         self.slots().map_or(0, |slots| slots.counts().total())
     }
 
-    /// Calls `visit` with the size and alignment of each heap allocation.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         match self {
             Held::Exact(members) => members.heap_layouts(visit),
@@ -201,7 +193,6 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Passes the main heap buffer to `mover`, and keeps the buffer that `mover` returns.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Held::Exact(members) => members.relocate(mover),
@@ -229,7 +220,7 @@ fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T, impl 
     for (hash, tag) in hashed.chain([(hash, tag)]) {
         slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
     }
-    // With a window, the present number of members is not a lower bound for later, because members expire.
+    // With a window, members expire, so their present number is not a lower bound for later.
     if T::BYTES == 0 {
         slots.set_lower_bound(members.len() as u32 + 1);
     }

@@ -10,25 +10,23 @@
 //!   hash 0...      10...       110...            111...1...
 //! ```
 //!
-//! `ones` is the number of leading 1 bits of a 64-bit hash. The hash falls in segment `s = min(ones, 34 - c)`. Its
-//! position in the segment is the number in the `c` bits after these ones and the next 0. In the last segment, number
-//! `34 - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the fraction
-//! `2^-(s+1)` of the members, and each of its slots gets the fraction `2^-(s+1+c)` of all hashes. In the last two
-//! segments a slot gets `2^-34` of them. Because the fractions halve, there is always a segment that is neither empty
-//! nor full.
+//! A hash with `ones` leading 1 bits falls in segment `s = min(ones, 34 - c)`. Its position in the segment is the
+//! number in the `c` bits after these ones and the next 0. In the last segment it is the number in the `c` bits after
+//! the first `34 - c` bits. So each slot of segment `s` gets the fraction `2^-(s+1+c)` of all hashes. In the last two
+//! segments a slot gets `2^-34` of them. Because the fractions halve, there is nearly always a segment that is neither
+//! empty nor full.
 //!
 //! This is the bitmap of P. Flajolet and G. N. Martin, "Probabilistic counting algorithms for data base applications",
 //! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. `estimate.rs` estimates the number
 //! of members from it by maximum likelihood.
 //!
-//! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones. It falls in segment 0. The ten bits after
-//! the first 0 are 1000000000, so the slot is 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one
+//! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones, so it falls in segment 0. The ten bits
+//! after the first 0 are 1000000000, so the slot is 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one
 //! leading 1, a 0, then ten 1 bits. It falls at position 1023 of segment 1, so the slot is 1024 + 1023 = 2047.
 //!
-//! Slots are in the order of the hashes that fall in them. Each slot takes an interval of hashes, and a larger `c` only
-//! divides these intervals further. The marked slots depend only on the set of members. The bitmap of a union is the OR
-//! of the bitmaps. A bitmap can be converted to a smaller `c` without error. The result equals the bitmap of a counter
-//! that always had this `c`.
+//! Each slot takes an interval of hashes, in the order of the slots. A larger `c` only divides these intervals further.
+//! So a bitmap can be converted to a smaller `c` without error: the result equals the bitmap of a counter that always
+//! had this `c`. The bitmap of a union is the OR of the bitmaps.
 //!
 //! All of this is part of the stored format: nothing here can change without a new encoding version.
 
@@ -39,7 +37,7 @@ use multiversion::multiversion;
 /// The smallest slots, in the last two segments of the bitmap, get `2^-FINEST_BITS` of all hashes each. With 34, the
 /// standard error does not rise with the number of members, up to 10^10 members.
 const FINEST_BITS: u32 = 34;
-/// The smallest `c`. A segment of the bitmap has `2^c` slots, so it has at least 256 slots, which fill whole words.
+/// The smallest `c`. A segment of the bitmap then has 256 slots, which fill whole words.
 pub const MIN_SEGMENT_BITS: u32 = 8;
 /// The largest `c`. A segment has `2^c` slots, and the position of a slot in its segment must fit in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
@@ -51,8 +49,8 @@ pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as u
 pub const LARGEST_ERRORS: [f64; 9] =
     [0.041_45, 0.029_31, 0.020_73, 0.014_66, 0.010_37, 0.007_327, 0.005_181, 0.003_664, 0.002_591];
 
-/// The standard error of a counter may be this multiple of its error rate. With a factor of 1, a counter with the error
-/// rate 0.01 would need segments of twice as many slots: twice the memory, for 0.7 times the error.
+/// The standard error of a counter may be this multiple of its error rate. With a factor of 1, the error rate 0.01
+/// would need segments of twice as many slots: twice the memory, for 0.7 times the error.
 const MOST_OF_RATE: f64 = 1.04;
 
 /// The layout of a counter's bitmap. It is determined by `c`: a segment has `2^c` slots.
@@ -113,8 +111,8 @@ impl Layout {
     /// result is exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
-        // The last segment of the bitmap takes all remaining hashes. So its slots get the same fraction as those of the
-        // segment before it.
+        // The last segment of the bitmap takes all remaining hashes. So its slots get as many as those of the segment
+        // before.
         let halvings = (self.segment_bits() + 1 + segment as u32).min(FINEST_BITS);
         // This builds 2^-halvings from its exponent.
         f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
@@ -124,7 +122,7 @@ impl Layout {
     #[inline]
     pub fn slot_of(self, hash: u64) -> u32 {
         let segment = hash.leading_ones().min(self.last());
-        // Skips the leading 1 bits and the 0 after them. In the last segment, only 1 bits are skipped.
+        // This skips the leading 1 bits and the 0 after them; in the last segment, only 1 bits.
         let skipped = (segment + 1).min(self.last());
         let within = hash << skipped >> (u64::BITS - self.segment_bits());
         segment << self.segment_bits | within as u32
@@ -155,15 +153,15 @@ impl Layout {
         !(u64::MAX >> segment) | u64::from(self.within(slot)) << (u64::BITS - self.segment_bits() - skipped)
     }
 
-    /// The slot of the bitmap that the hashes of `slot` belong to in the layout `to`, which has fewer slots. The order
-    /// of slots stays the same.
+    /// The slot to which the hashes of `slot` belong in the layout `to`, which has fewer slots. The order of slots
+    /// stays the same.
     pub fn fold(self, slot: u32, to: Layout) -> u32 {
         debug_assert!(to <= self);
         to.slot_of(self.first_hash(slot))
     }
 }
 
-/// Computes the slots of several hashes. Each is the result of [`Layout::slot_of`].
+/// Computes [`Layout::slot_of`] for several hashes.
 #[multiversion(targets("x86_64+avx512f+avx512cd", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn slots_of(layout: Layout, hashes: &[u64], slots: &mut [u32]) {
     slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));
@@ -196,12 +194,11 @@ impl SegmentCounts {
     /// The number of marked slots in some neighbouring segments of the bitmap.
     #[inline]
     pub(super) fn sum(&self, segments: Range<usize>) -> usize {
-        // A sum of 32-bit numbers takes few instructions. It does not overflow, because there are fewer than 2^32
-        // slots.
+        // A sum of 32-bit numbers takes few instructions. There are fewer than 2^32 slots, so it does not overflow.
         self.marked[segments].iter().sum::<u32>() as usize
     }
 
-    /// The number of marked slots in all segments of the bitmap.
+    /// The number of marked slots in all segments.
     pub fn total(&self) -> u64 {
         self.sum(0..MAX_SEGMENTS) as u64
     }

@@ -17,7 +17,7 @@ impl Counter {
         Live::new(self, time)
     }
 
-    /// Moves the counter to another slice, as `due` says.
+    /// Changes the newest slice of the counter as `due` says.
     pub(super) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => {}
@@ -29,11 +29,10 @@ impl Counter {
 
 impl Live<'_, Counter> {
     /// Removes members from an exact counter, no matter in which slice they were added. Returns for each item whether
-    /// it was removed. If an item occurs several times, only its first occurrence is reported as removed. If no item is
-    /// a member, nothing changes.
+    /// it was removed. If an item occurs several times, only its first occurrence is reported as removed.
     ///
-    /// The remaining members keep their order. The prefix (text that members begin with, stored only once) stays until
-    /// no member is left. A merge with a counter that still has a removed member adds the member again.
+    /// The remaining members keep their order. A merge with a counter that still has a removed member adds the member
+    /// again.
     ///
     /// ```
     /// use rollcall_core::counting::Counter;
@@ -105,8 +104,8 @@ impl Windowed for Counter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
-        // Counters with other windows are skipped, since they number their slices differently. The merge rejects them
-        // later.
+        // Counters with other windows number their slices differently. They are skipped here, and the merge rejects
+        // them later.
         let numbering =
             |counter: &Counter| counter.window().map(|window| (window.clock_source(), window.slice_seconds()));
         let same = others.iter().filter(|other| numbering(other) == numbering(self));
@@ -116,7 +115,7 @@ impl Windowed for Counter {
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // At a given time, the slice of that time first becomes the newest slice, to which the item is then added.
+        // Before the item is added, the slice of the given time becomes the newest slice.
         if live.time != Time::Reached {
             live.move_on();
         }
@@ -152,8 +151,8 @@ impl Windowed for Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let due = live.due();
-        // If the clock has jumped ahead and been set back, the counter moves back even if the limit leaves no room for
-        // items. Otherwise expired members would block admission until the old time is reached again.
+        // If the clock jumped ahead and was set back, the window moves back even if no item is admitted. Otherwise no
+        // member would expire, and make room for an item, until the clock reaches the old time again.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
         let copy = live.value.admit_looked_up(&looked_up, terms.dry_run, due, limit)?;

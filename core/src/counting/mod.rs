@@ -7,14 +7,13 @@
 //! - Beyond the exact limit, up to 10^10 members, the standard error is at most 1.04 times its error rate.
 //! - The bitmap of an estimating counter depends only on the set of its members, its error rate and its seed. It does
 //!   not matter in which order and how often members were added, or whether by a merge.
-//! - Every reported standard error includes the rounding of the count. Its square is the variance of the estimate, plus
-//!   a twelfth for rounding. It is at least half a member.
+//! - The standard error of an estimate includes the rounding of the count, and is at least half a member.
 //! - Counters with the same seed can be merged even if their error rates differ. The result has the largest of these
 //!   error rates.
 //!
 //! # Limits
 //! Members can be removed only while the counter is exact. Anyone who knows the seed can choose members that set the
-//! same bit. So a count can be wrong if an attacker chooses the members.
+//! same bit, which makes the count wrong.
 //!
 //! # Cost
 //! Adding an item computes a hash and sets a bit. Counting is O(1): it needs only the number of set bits in each

@@ -9,8 +9,8 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// A counter keeps the text that its members begin with, such as `user:`, only once. This is the largest length of such
-/// a text, in bytes.
+/// The largest length, in bytes, of a text that members begin with, such as `user:`, and that a counter keeps only
+/// once.
 pub(super) const MOST_PREFIX: usize = 32;
 
 /// The limits of an exact counter: the largest number of members, and the largest number of bytes that they may take.
@@ -21,9 +21,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The largest number of bytes that encoded members take within these limits. The tags by which windowed counters
-    /// record slices are not included. A member has a header of one byte, or of three if its text has 128 bytes or
-    /// more.
+    /// The largest number of bytes that encoded members take within these limits, without slice tags. A member has a
+    /// header of one byte, or of three if its text has 128 bytes or more.
     pub(super) fn arena_bytes(self) -> u64 {
         let (bytes, members) = (u64::from(self.bytes), u64::from(self.members));
         2 + MOST_PREFIX as u64 + bytes + members + 2 * (bytes / 128).min(members)
@@ -39,8 +38,8 @@ pub struct Params {
     /// exact.
     pub exact_limit: u32,
     /// The bytes that the members of an exact counter may take together; `1..=2^20`. If they take more, the counter
-    /// estimates. A UUID takes 16 bytes. Text of 8 to 64 hexadecimal digits, if their number is even, takes half as
-    /// many bytes. A decimal number below 2^63 takes 1 to 8 bytes. Any other member takes its length.
+    /// estimates. A UUID takes 16 bytes, and a decimal number below 2^63 takes 1 to 8 bytes. Text of 8 to 64
+    /// hexadecimal digits, if their number is even, takes half as many bytes. Any other member takes its length.
     pub exact_bytes: u32,
     /// The seed of the hash. Only counters with the same seed can be merged.
     pub seed: u64,
@@ -113,7 +112,7 @@ fn check_within<T: PartialOrd + Display>(
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout for the error rate. It is kept, so that it need not be computed again.
+    /// The layout for the error rate, computed only once.
     pub(super) layout: Layout,
 }
 

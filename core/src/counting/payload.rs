@@ -1,10 +1,10 @@
 //! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing. Parameters and
 //! checksums are stored elsewhere. [`form`](super::form) reads payloads.
 //!
-//! The payload of an exact counter has the text that members begin with, if they have one in common
-//! (`held/members/arena.rs`). Then it has each encoded member (`held/members/record.rs`), in the order of their
-//! addition. With a window, the tag of each member, a byte that stands for a slice, is before the member. The common
-//! text has a byte 0 in place of a tag.
+//! The payload of an exact counter begins with the prefix, the text that members have in common, if there is one
+//! (`held/members/arena.rs`). Then each encoded member follows (`held/members/record.rs`), in the order of addition.
+//! With a window, a byte before each member, its tag, stands for the slice in which it was last added. Before the
+//! prefix this byte is 0.
 //!
 //! The payload of an estimating counter is its bitmap, segment by segment. A segment without a set bit takes no bytes.
 //! The header of the stored value has the number of set bits in each segment, which determines the code:
@@ -96,7 +96,6 @@ impl Code {
     }
 }
 
-/// The bytes that the slice tags of `marked` set bits take.
 fn tags_bytes(marked: u64, ages: Ages) -> usize {
     if ages.has_tags() { (marked as usize * ages.cell_bits()).div_ceil(8) } else { 0 }
 }
@@ -153,8 +152,8 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
         let code = Code::new(layout, count);
         words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        // Bits are flipped in bytes, not in words. Several are often in one word, and a store of it would wait for the
-        // previous store.
+        // Bits are flipped in bytes, not in words. Several bits are often in one word, and each store of the word would
+        // wait for the one before.
         let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
         match code {
             Code::Full => {}
@@ -185,7 +184,7 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
     Ok(taken)
 }
 
-/// For each bit that is set in `words`, writes its tag to its cell. The tags are packed in `bytes`.
+/// Writes the tag of each bit that is set in `words` to its cell. The tags are packed in `bytes`.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the slice of a tag has expired.

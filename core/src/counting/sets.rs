@@ -12,7 +12,6 @@ mod merge;
 mod pair;
 pub(super) mod union;
 
-/// Checks that all counters have the same seed.
 fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Result<(), Error> {
     check_same(Parameter::Seed, counters.map(|counter| counter.params().seed), |seed| seed.to_string())
 }

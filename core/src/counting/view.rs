@@ -1,7 +1,4 @@
-//! Views, for reading a counter: all members that have not expired at a given time, or only those added in the last `n`
-//! seconds.
-//!
-//! Reading does not change the counter, and skips expired members.
+//! Views, for reading a counter at a given time. Reading does not change the counter, and skips expired members.
 
 use std::borrow::Cow;
 
@@ -81,7 +78,7 @@ impl Counter {
         let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
-            // With a manual clock, a key begins at slice 0. So its older slices begin before the Unix epoch.
+            // A manual clock begins at slice 0. So slices before it begin before the Unix epoch.
             let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));
@@ -130,11 +127,10 @@ impl<'a> View<'a> {
         Ok(plain.chain(windowed.into_iter().flat_map(Members::iter).filter(is_seen).map(|(_, member)| member)))
     }
 
-    /// Whether `item` is a member in the view. For an estimating counter the result is an error; with a window it is
-    /// false if no member is in the view.
+    /// Whether `item` is a member in the view.
     ///
     /// # Errors
-    /// The errors of [`Self::members`].
+    /// [`Error::NotExact`] if the counter estimates, unless it has a window and no member is in the view.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
         Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
@@ -152,7 +148,8 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // A bitmap does not show its members. So this is an error, unless the view of a window has no members.
+            // A bitmap does not show its members. So this is an error, unless no member is in the view of a windowed
+            // counter.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }

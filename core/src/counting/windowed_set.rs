@@ -1,10 +1,10 @@
 //! The set of a windowed counter, with the slice in which each member was last added.
 //!
-//! The bitmap of an estimating counter without a window has one bit for each slot. Here, the bitmap has instead the
-//! slice in which the slot was last marked. The slots marked since some slice equal the bitmap of a counter to which
-//! only the members since that slice were added. So the same estimator counts every span of time that ends now.
+//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. The slots
+//! marked since some slice equal the bitmap of a counter of only the members added since then. So the same estimator
+//! counts every span of time that ends now.
 //!
-//! The set holds nothing older than the window. When a new slice begins, everything that expires is removed at once.
+//! When a new slice begins, everything that expires is removed at once.
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::Held;

@@ -12,13 +12,14 @@ use crate::counting::held::ring::Ages;
 use crate::hash::Marks;
 use crate::window::Mark;
 
-/// Marks a slot of the bitmap with `tag`, if the slot is free or its present slice tag is older.
+/// Marks a slot of the bitmap with `tag`, if the slot is free or has the tag of an older slice.
 #[inline(always)]
 pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: Ages) -> Mark {
     let at = slot * ages.cell_bits();
     let (byte, shift) = (&mut bytemuck::cast_slice_mut::<_, u8>(cells)[at / 8], at % 8);
     let before = *byte >> shift & ages.modulus;
-    // If `tag` is that of the newest slice, any other tag is older, so ages are compared only for another `tag`.
+    // The tag of the newest slice replaces every other tag. So ages are compared only if `tag` is that of an older
+    // slice.
     if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
         return Mark::Same;
     }
@@ -56,15 +57,15 @@ pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] can add a bitmap with the tags `theirs` to one with the tags `ages`. Tags must have the same size;
-/// a bitmap of bits takes any tags.
+/// Whether [`merge`] can merge a bitmap with the ages `theirs` into one with `ages`: always if the latter has no tags,
+/// otherwise if the tags of both have the same size.
 pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }
 
-/// Marks in `cells` the slots that were last marked in `from` at most `most_age` slices before its newest slice. That
-/// slice is `behind` slices older than the newest slice of `cells`. A slot that is marked in both bitmaps gets the
-/// younger of its two tags.
+/// Merges the bitmap `from` into the bitmap `cells`, without the slots that were last marked more than `most_age`
+/// slices ago. The newest slice of `cells` is `behind` slices later than that of `from`. A slot that is marked in both
+/// bitmaps gets the younger of its two tags.
 pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {
@@ -80,7 +81,7 @@ pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, m
 }
 
 /// Returns, as a mask, which of at most 64 `slots` may be free. `cells` has the bits of the slots from `start` on.
-/// Slots before `start` are marked, and slots behind `cells` may be free.
+/// Slots before `start` are known to be marked. Slots after the last cell are unknown, so they may be free.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     let mut marks = 0;

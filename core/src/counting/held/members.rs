@@ -28,9 +28,9 @@ use crate::window::Mark;
 pub(in crate::counting) struct Members<T = ()> {
     /// The encoded members, then the index for finding them.
     buffer: Box<[u8]>,
-    /// The number of bytes at the front of `buffer` that have the encoded members.
+    /// The length of the encoded members at the front of `buffer`, in bytes.
     arena_len: u32,
-    /// How many bytes of the limit `exact_bytes` all members use.
+    /// The bytes that all members count towards the limit `exact_bytes`.
     member_bytes: u32,
     len: u32,
     index: Index,
@@ -38,7 +38,6 @@ pub(in crate::counting) struct Members<T = ()> {
 }
 
 impl<T: Tag> Members<T> {
-    /// Makes a set without members. It allocates nothing.
     pub(in crate::counting) fn new() -> Self {
         Self::default()
     }
@@ -97,8 +96,8 @@ impl<T: Tag> Members<T> {
         Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
 
-    /// Whether the set stays within the limits `room` if a member is inserted that uses `counted_bytes` bytes of the
-    /// limit `exact_bytes`.
+    /// Whether the set stays within the limits `room` if a member is inserted that counts `counted_bytes` bytes towards
+    /// the limit `exact_bytes`.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
@@ -123,8 +122,7 @@ impl<T: Tag> Members<T> {
 
     /// The largest number of members that `arena_bytes` bytes can encode.
     pub(super) fn most_members(arena_bytes: usize, room: Room) -> usize {
-        // Without its slice tag, a member takes at least two bytes. Only a single member, the empty string, takes one
-        // byte.
+        // Besides its slice tag, a member takes at least two bytes. Only one member, the empty string, takes one byte.
         (room.members as usize).min(arena_bytes / (T::BYTES + 2) + 1)
     }
 

@@ -1,10 +1,10 @@
 //! Tags: each member or slot of a windowed counter has a small number, its tag, which stands for the slice in which it
 //! was last added.
 //!
-//! Slice numbers grow for ever, but a tag has only a byte or half a byte. So tags go round like the hours of a clock:
-//! with 15 tags, slices 0 to 14 have the tags 1 to 15, and slice 15 has the tag 1 again. When slice 15 begins, slice 0
-//! has expired, because a window always has fewer slices than there are tags. In general the tag is `1 + (slice -
-//! offset) mod modulus`; 0 marks a free slot.
+//! Slice numbers grow for ever, but a tag has only a byte or half a byte. So tags are used again: with 15 tags, slices
+//! 0 to 14 have the tags 1 to 15, and slice 15 has the tag 1 again. When slice 15 begins, slice 0 has expired, because
+//! a window has fewer slices than there are tags. In general the tag is `1 + (slice - offset) mod modulus`; 0 marks a
+//! free slot.
 //!
 //! The age of a tag is the number of slices from its slice to the newest slice. Changing the offset renumbers all
 //! slices at once.
@@ -47,10 +47,10 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    /// The value for a counter without a window, which has a single tag, 1, with the age 0.
+    /// The only tag of a counter without a window is 1, with the age 0.
     pub(in crate::counting) const PLAIN: Self = Ages { newest: 1, modulus: 1, most_age: 0 };
 
-    /// Whether there is more than one slice tag, so that tags have to be kept.
+    /// Whether members and slots have tags, as they do in a windowed counter.
     #[inline(always)]
     pub(in crate::counting) fn has_tags(self) -> bool {
         self.modulus > 1
@@ -70,8 +70,8 @@ impl Ages {
     /// The age of `tag`: the number of slices from its slice to the newest slice.
     #[inline(always)]
     pub(in crate::counting) fn age(self, tag: u8) -> u8 {
-        // Slices are numbered by tags, which restart from 1 after the largest tag. So a tag above that of the newest
-        // slice is from before the restart.
+        // Tags restart from 1 after the largest tag. So a tag above that of the newest slice is from before the
+        // restart.
         let around = if tag > self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(tag).wrapping_add(around)
     }
@@ -112,29 +112,27 @@ impl Ages {
     }
 }
 
-/// A window, its newest slice, and how its slices are numbered by tags: small numbers that restart from 1 after the
-/// largest.
+/// A window, its newest slice, and the numbering of its slices by tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagRing {
     pub(crate) window: Window,
-    /// The number of the newest slice.
     newest: u64,
-    /// The number of a slice whose tag is 1. It is less than the number of tags.
+    /// The smallest number of a slice that has the tag 1. Tags repeat every `modulus` slices, so it is below `modulus`.
     offset: u8,
-    /// The conversion from slice tags to ages. It follows from the other fields, but it is kept, because computing it
-    /// takes a division.
+    /// The conversion from slice tags to ages. It is kept, because computing it from the other fields takes a division.
     ages: Ages,
 }
 
 impl TagRing {
-    /// Numbers the slices of a window whose newest slice is `newest`. The tag of slice 0 is 1.
+    /// Makes the numbering in which slice 0 has the tag 1, slice 1 the tag 2, and so on. The newest slice is `newest`.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
         let mut ring = TagRing { window, newest, offset: 0, ages: Ages::PLAIN };
         ring.set_newest(newest);
         ring
     }
 
-    /// Numbers the slices of a window whose newest slice is `newest`. The tag of slice `offset` is 1.
+    /// Makes the numbering in which slice `offset` has the tag 1, the next slice the tag 2, and so on. The newest slice
+    /// is `newest`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] unless `offset` is less than the number of tags.
@@ -155,7 +153,6 @@ impl TagRing {
         self.offset
     }
 
-    /// Makes `slice` the newest slice.
     pub(in crate::counting) fn set_newest(&mut self, slice: u64) {
         let modulus = self.modulus();
         let newest = (slice % u64::from(modulus)) as u32;
@@ -182,14 +179,14 @@ impl TagRing {
         self.ages.most_age
     }
 
-    /// The age of `slice` in slices, but at most the age of the oldest slice that has not expired. The result is `None`
-    /// if `slice` is after the newest slice.
+    /// The age of `slice` in slices, but at most the age of the oldest slice that has not expired; `None` if `slice` is
+    /// after the newest slice.
     pub(in crate::counting) fn most_age_since(&self, slice: i128) -> Option<u8> {
         let age = i128::from(self.newest).saturating_sub(slice);
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// Gives the newest slice the earlier number `slice`, and shifts the numbers of all other slices likewise. No tag
+    /// Gives the newest slice the earlier number `slice`, and lowers the numbers of all other slices by as much. No tag
     /// changes.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());

@@ -2,8 +2,8 @@
 //! bitmap consists of segments, of which each takes half as many members as the one before.
 //!
 //! As members are added, the early segments fill up one after the other, while the late segments stay almost empty.
-//! Only about seven segments in between hold much information. Lang uses this to compress the same bitmap ("Back to the
-//! future: an even more nearly optimal cardinality estimation algorithm", 2017). The slots are held in three parts:
+//! Only about seven segments in between hold much information (Lang, "Back to the future: an even more nearly optimal
+//! cardinality estimation algorithm", 2017). The slots are held in three parts:
 //!
 //! ```text
 //! counts:  the number of marked slots in each segment
@@ -14,13 +14,12 @@
 //!
 //! A cell is the bit of a slot or, in a windowed counter, its tag: the slice in which it was last marked. C is the
 //! number of slots in a segment. The segments before `first` are full and take no memory. In a windowed counter `first`
-//! is 0, since the tags of full segments have to be kept. The last segment with more than C / 16 marked slots is `end -
-//! 1`. So `first` and `end` follow from the counts alone. The slots never take more memory than a bitmap of all
-//! segments, plus a quarter for unused room in lists. This limit holds for any members and for any loaded bytes.
+//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with more than C / 16 marked
+//! slots. The slots never take more memory than a bitmap of all segments, plus a quarter for unused room in lists.
 //!
 //! Worked example, C = 4096, 50,000 members: segments 0 to 6 have 4087, 3886, 3205, 2183, 1293, 708 and 371 marked
 //! slots. They are held as cells, in 512 bytes each. Segment 7, with 190 marked slots, and all later segments are held
-//! as lists: 380 slots in 760 bytes. With ten times as many members, segment 0 is full and takes no memory.
+//! as lists: 380 slots in 760 bytes.
 
 use std::alloc::Layout as Memory;
 use std::ops::Range;
@@ -52,15 +51,15 @@ const LEAST_ROOM: usize = 16;
 pub(in crate::counting) struct Slots {
     /// The cells of the segments `first..end`. A cell is a bit or, in a windowed counter, a slice tag.
     window: Box<[u64]>,
-    /// The marked slots of segment `end` and all later segments, as lists. First the position of each slot in its
-    /// segment, and unused elements. Then, in a windowed counter, the slice tag of each slot, and unused elements. The
-    /// number of slots follows from `counts`.
+    /// Segment `end` and all later segments as lists: the position of each marked slot in its segment, and unused
+    /// elements. In a windowed counter, the slice tag of each slot follows, and unused elements. The number of slots
+    /// follows from `counts`.
     later: Box<[u16]>,
     /// The cached estimate; it is absent if a slot of the bitmap was marked after it was computed.
     estimate: KeptEstimate,
     counts: SegmentCounts,
     /// A lower bound of the number of members: their number when the counter stopped being exact, or the largest lower
-    /// bound of the merged counters. The estimate is never reported below it.
+    /// bound of the merged counters. The estimate is never below it.
     lower_bound: u32,
     layout: Layout,
     ages: Ages,
@@ -68,8 +67,8 @@ pub(in crate::counting) struct Slots {
     end: u8,
 }
 
-// A counter with a few hundred members takes five times as much memory as this struct, so the size matters. Allocators
-// have a size class of 160 bytes.
+// A counter with a few hundred members takes only five times as much memory as this struct, so its size matters.
+// Allocators have a size class of 160 bytes.
 const _: () = assert!(size_of::<Slots>() <= 160);
 
 /// The form in which the set bits of one segment of the bitmap are stored.
@@ -83,8 +82,8 @@ pub(in crate::counting) enum Place<'a> {
     Listed(&'a [u16], &'a [u8]),
 }
 
-/// The range of segments that are stored with a bit or a slice tag for each slot. Segments before it are full and take
-/// no memory. Segments after it are stored as lists.
+/// The segments that are stored as cells: a bit or a slice tag for each slot. Segments before them are full and take no
+/// memory. Segments after them are stored as lists.
 fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
     let is_full = |&segment: &usize| !ages.has_tags() && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
@@ -118,8 +117,8 @@ fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
     (places, bytemuck::cast_slice_mut(tags))
 }
 
-/// The heap bytes for these numbers of marked slots, if the range `window` of segments has a bit or a slice tag for
-/// each slot.
+/// The heap bytes for these numbers of marked slots. Segments in the range `window` have a bit or a slice tag for each
+/// slot, later segments a list of marked slots.
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
     (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
@@ -163,7 +162,7 @@ impl Slots {
         }
     }
 
-    /// Makes a bitmap whose slots are all free, with a bit or a slice tag for each slot of all segments. The bitmaps of
+    /// Makes a bitmap without marked slots that has a bit or a slice tag for each slot of all segments. The bitmaps of
     /// other counters can be [merged](Self::merge) into it. The numbers of marked slots are not kept up to date.
     ///
     /// # Errors
@@ -182,8 +181,8 @@ impl Slots {
         slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with memory for the same numbers of marked slots. The caller must [fill](Self::fill) it. The
-    /// range `window` of segments has a bit or a slice tag for each slot. All later segments are lists.
+    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) it. Segments
+    /// in the range `window` have a bit or a slice tag for each slot, later segments a list of marked slots.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -203,7 +202,7 @@ impl Slots {
     pub(in crate::counting) fn fill(&mut self, segment: usize, place: Place<'_>) {
         let (layout, ages) = (self.layout, self.ages);
         if segment < self.first.into() {
-            // A full segment takes no memory.
+            // All slots of this segment are marked, so nothing is stored.
             return;
         }
         match (self.cells_mut(segment), place) {
@@ -229,7 +228,6 @@ impl Slots {
         self.layout
     }
 
-    /// The number of marked slots in each segment of the bitmap.
     pub(in crate::counting) fn counts(&self) -> &SegmentCounts {
         &self.counts
     }
@@ -296,8 +294,8 @@ impl Slots {
         self.window.get_mut(start..start + words)
     }
 
-    /// A copy of the bitmap in which the range `window` of segments has a bit or a slice tag for each slot. All later
-    /// segments are lists.
+    /// A copy of the bitmap. Segments in the range `window` have a bit or a slice tag for each slot, later segments a
+    /// list of marked slots.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -382,7 +380,6 @@ impl Slots {
         u32::from(self.first) << self.layout.segment_bits()
     }
 
-    /// Counts a newly marked slot of the bitmap.
     #[inline(always)]
     fn count_new(&mut self, segment: usize) {
         self.counts.add(segment, 1);
@@ -441,9 +438,9 @@ impl Slots {
         Ok(Mark::New)
     }
 
-    /// Marks the slots that were last marked in `from` at most `most_age` slices before its newest slice, converted to
-    /// the layout of `self`. That newest slice is `behind` slices older than the newest slice of `self`. `self` must be
-    /// [wide](Self::wide). If `self` has a window, `most_age + behind` is at most its number of slices.
+    /// Merges the bitmap `from`, converted to the layout of `self`, without the slots that were last marked more than
+    /// `most_age` slices ago. The newest slice of `self` is `behind` slices later than that of `from`. `self` must be
+    /// [wide](Self::wide). If it has a window, `most_age + behind` is at most its number of slices.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -477,7 +474,7 @@ impl Slots {
     }
 
     /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago, and the memory that is no
-    /// longer needed. Tags are then converted to ages by `later`, because another slice is the newest.
+    /// longer needed. From then on, `later` converts tags to ages, with another slice as the newest.
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
@@ -541,13 +538,13 @@ impl Slots {
         }
     }
 
-    /// Calls `visit` with the size and alignment of each heap buffer, without this struct.
+    /// Calls `visit` with the size and alignment of each heap buffer of the bitmap.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
         let buffers = [Memory::for_value::<[u64]>(&self.window), Memory::for_value::<[u16]>(&self.later)];
         buffers.into_iter().filter(|memory| memory.size() > 0).for_each(visit);
     }
 
-    /// The total size of the heap buffers, without this struct.
+    /// The total size of the heap buffers, in bytes.
     #[inline]
     pub(in crate::counting) fn num_bytes(&self) -> u64 {
         (size_of_val(&*self.window) + size_of_val(&*self.later)) as u64

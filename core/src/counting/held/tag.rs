@@ -1,7 +1,5 @@
-//! The data that a counter keeps with each member: nothing, or the slice in which it was last added.
-//!
-//! These data are called a tag. In a counter without a window, a tag takes no bytes. The container of members is
-//! generic over [`Tag`], so code that does not depend on time is written once.
+//! The tag that a counter keeps with each member: nothing, or the slice in which the member was last added. The
+//! container of members is generic over [`Tag`], so code that does not depend on time is written once.
 
 use std::fmt::Debug;
 use std::slice;
@@ -16,13 +14,12 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// The bytes that the slice tag takes in front of an encoded member.
     const BYTES: usize;
 
-    /// The bytes of the slice tag, as they are stored.
     fn as_bytes(&self) -> &[u8];
 
     /// Splits the bytes of a member into the slice tag and the rest; `None` if there are too few bytes.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// The tag as a bitmap keeps it for a marked slot; 1 without a window.
+    /// The number that stands for this tag in a slot of a bitmap. Without a window it is 1.
     #[inline(always)]
     fn of_slot(self) -> u8 {
         self.as_bytes().first().copied().unwrap_or(Ages::PLAIN.newest)

@@ -1,13 +1,12 @@
 //! Intersections of counters.
 //!
-//! For two counters, the result is the most likely number, given which bits are set in each bitmap and in both
+//! For two counters, the result is the most likely number of common members, given the bits of both bitmaps
 //! ([`pair`](super::pair)). For more counters this would have too many unknown numbers, so inclusion and exclusion is
-//! used: the number of common members is the sum, with alternating signs, of the sizes of all unions of the counters
-//! ([`unions`]). Each union is estimated from its bits. The result is not the most likely number, since each union
-//! weights the segments of the bitmap differently.
+//! used: the number of common members is the sum, with alternating signs, of the estimated sizes of all unions of the
+//! counters ([`unions`]). Each size is the most likely one, but their sum is not the most likely number.
 //!
-//! With either method, the standard error is computed as if the estimated numbers were the true numbers. It would be
-//! too small if an estimate is 0 although members exist. So [`unseen_variance`] is added for each set.
+//! The standard error is computed as if the estimated numbers were the true numbers. If an estimate is 0 although
+//! members exist, this error would be too small. So [`unseen_variance`] is added for each set.
 
 use crate::bits;
 use crate::counting::counter::Counter;
@@ -44,11 +43,11 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     };
     let mut sets = try_with_capacity(views.len() + 1)?;
     sets.extend(views.iter().copied().filter(|view| !view.is_exact()));
-    // Only the members that all exact counters share matter. They are added to a new counter.
+    // One new counter replaces all exact counters. It has the members that they share.
     let common;
     match exact_views(views)?[..] {
         [] => {}
-        // A single exact counter needs no new counter, so its members are not hashed again.
+        // A single exact counter is not replaced, so its members are not hashed again.
         [only] if !sets.is_empty() => sets.push(only),
         ref several => {
             let members = inter(several)?;
@@ -87,9 +86,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         Some(found) => found,
         None => of_unions(&unions)?,
     };
-    // The count of the smallest counter may be exact, or raised to its lower bound. Then it is more precise than an
-    // estimate from its bits. So the result is multiplied by the count and divided by that estimate. A counter
-    // intersected with itself then has its own count.
+    // The size of the smallest counter may be better known than from its bits: it is exact, or a lower bound above
+    // their estimate. So the result is multiplied by the size and divided by the estimate. A counter intersected with
+    // itself then has its own count.
     let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

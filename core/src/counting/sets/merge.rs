@@ -14,11 +14,11 @@ impl Counter {
     /// Makes the counter the union of itself and `others`; returns whether the merge changed anything.
     ///
     /// The counter keeps its parameters, unless another counter that estimates has a smaller bitmap. Then it takes the
-    /// error rate of the counter with the smallest bitmap. It stays exact if it is exact, no other counter estimates,
-    /// and the union is within its limits.
+    /// error rate of the counter with the smallest bitmap. It stays exact if all counters are exact and the union is
+    /// within its limits.
     ///
-    /// With windows, the newest slice becomes the latest that any of the counters has reached. All members that have
-    /// expired in this slice are removed.
+    /// With windows, the newest slice becomes the latest of all counters, and all members that have then expired are
+    /// removed.
     ///
     /// # Errors
     /// [`Error::Incompatible`] if seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]. On error
@@ -35,7 +35,7 @@ impl Counter {
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
         let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
-        // The server's limit measures the used memory at its first check. This check comes first, because a copy takes
+        // The server's limit measures the used memory at its first check. So it is checked before the copy below takes
         // memory.
         limit.check(0, 0)?;
         // The merge changes a copy of the counter, since it may fail half-way.
@@ -53,8 +53,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`. It has the parameters of `first`, but the largest error rate of all counters
-    /// that estimate and have members. If no counter does, it has the error rate of `first`.
+    /// The union of `first` and `others`, with the parameters of `first`. If counters that estimate have members, the
+    /// error rate is the largest of theirs.
     ///
     /// # Errors
     /// The errors of a merge.
@@ -98,7 +98,6 @@ fn coarsest<'a>(own: &'a Counter, counters: &[&'a Counter]) -> &'a Counter {
     once(own).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(own)
 }
 
-/// A list of `first` and all of `rest`.
 fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
     try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }

@@ -4,8 +4,8 @@
 //! A slot is a bit of the bitmap, and is marked if the bit is set. It has one of four patterns: free, marked only in
 //! the first set, only in the second, or in both. If the number of members is Poisson, the likelihood of all slots is
 //! the product of the probabilities of their patterns. The likelihood is maximised by Fisher's scoring: Newton's steps
-//! with the expected information instead of the observed one. If a step would make a number of members negative, it
-//! goes only part of the way to 0, and the step for the other numbers is computed again.
+//! with the expected information instead of the observed one. No step lowers a number by more than nine tenths, so that
+//! no number becomes negative.
 
 use crate::counting::estimate::Segments;
 
@@ -69,8 +69,8 @@ impl Pair {
             let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= 1e-10 * n + NONE);
             (members, here) = (next, there);
             if is_there {
-                // The true number of members does not vary like a Poisson number, so the Poisson variance is
-                // subtracted.
+                // The inverse of the information is the variance for a Poisson number of members. The true number is
+                // fixed, so the variance of the Poisson number is subtracted.
                 let inverse = inverse(&here.information)?;
                 let variances = std::array::from_fn(|i| (inverse[i][i] - members[i]).max(0.0));
                 return variances.iter().all(|variance| variance.is_finite()).then_some((members, variances));
@@ -84,7 +84,7 @@ impl Pair {
     fn climb(&self, members: PairCounts, step: PairCounts, log: f64) -> Option<(PairCounts, Likelihood)> {
         let mut part = 1.0;
         for _ in 0..40 {
-            // Numbers stay positive: a number that would fall below 0 goes nine tenths of the way to 0 instead.
+            // No number falls by more than nine tenths, so all numbers stay positive.
             let next = std::array::from_fn(|i| (members[i] + part * step[i]).max(members[i] / 10.0).max(NONE));
             let there = self.likelihood(next);
             if there.log >= log - 1e-12 * log.abs() {
@@ -131,8 +131,8 @@ impl Pair {
 }
 
 impl Likelihood {
-    /// The step from `members` to more likely numbers; `None` if there is none. A number that would fall below 0 moves
-    /// nine tenths of the way to 0 instead. Then the step for the other numbers is computed again.
+    /// The step from `members` to more likely numbers; `None` if there is none. No number falls by more than nine
+    /// tenths. If this limits a number, the step for the other numbers is computed again.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {

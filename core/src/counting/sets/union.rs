@@ -1,7 +1,7 @@
 //! Unions and differences of counters.
 //!
 //! The answer is exact if every view that has members is exact. Otherwise the bitmaps of all views are converted to the
-//! size of the smallest bitmap of a view that estimates. The bitmap of the union is then the OR of the bitmaps.
+//! smallest size among the views that estimate. Their OR is the bitmap of the union.
 
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -74,8 +74,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         // The most likely number cannot be found, because nearly all bits are set.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
-    // The count of the first view may be exact, or raised to its lower bound. Then it is more precise than an estimate
-    // from its bits. So the result is multiplied by the count and divided by that estimate.
+    // The count of the first view may be better known than from its bits: it is exact, or a lower bound above their
+    // estimate. So the result is multiplied by the count and divided by the estimate.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);
@@ -102,7 +102,7 @@ fn segments_of(union: &Slots) -> Segments {
     Segments::new(union.layout(), &union.counts_within(0))
 }
 
-/// The views of exact counters. Views of estimating counters are left out.
+/// The views of exact counters.
 pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error> {
     try_collect(views.len(), views.iter().copied().filter(View::is_exact))
 }

@@ -3,8 +3,8 @@
 //!
 //! If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix of the
 //! arena. A member that consists of this prefix and a number is kept as the number. The prefix is at the front of the
-//! arena: with a window the tag 0, then the byte `0xd2`, the length of the prefix, and its bytes. The prefix stays
-//! until no member is left.
+//! arena until no member is left: with a window the tag 0, then the byte `0xd2`, the length of the prefix, and its
+//! bytes.
 
 use std::marker::PhantomData;
 
@@ -54,7 +54,6 @@ pub(in crate::counting) struct Records<'a, T> {
 }
 
 impl<'a, T: Tag> Records<'a, T> {
-    /// An iterator over the members of an arena (the encoded members), with their slice tags.
     #[inline]
     pub(in crate::counting) fn new(arena: &'a [u8]) -> Self {
         let (prefix, rest) = split_prefix::<T>(arena);
@@ -67,7 +66,6 @@ impl<'a, T: Tag> Records<'a, T> {
         Records { rest: arena.get(offset..).unwrap_or_default(), ..Self::new(arena) }
     }
 
-    /// The bytes that have not been read yet.
     pub(in crate::counting) fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -76,8 +76,8 @@ pub(super) fn bytes_of_uuid(item: &[u8; UUID], case: Case) -> Option<[u8; 16]> {
 pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
     let digits = digits_of(bytes, case);
     let digits = digits.as_flattened();
-    // This comparison has no branches. The bytes of `digits` were stored just before. A load of bytes from two stores
-    // would have to wait for both, so each load here reads from one.
+    // This comparison has no branches. The bytes of `digits` were stored just before, 16 or more at a time. A load that
+    // spans two of these stores would have to wait, so each load here lies within one store.
     let same = |at: usize, from: usize| digits[at..at + 4] == item[from..from + 4];
     let hyphens = [item[8], item[13], item[18], item[23]] == [b'-'; 4];
     let ends = (digits[..8] == item[..8]) & (digits[20..28] == item[24..32]) & same(28, 32);
@@ -119,7 +119,7 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
 #[inline(always)]
 fn value_of_eight(digits: u64) -> Option<u64> {
     let digits = digits ^ ZEROS;
-    // A byte above 9 has its high bit set in one of the two terms.
+    // For a byte above 9, one of the two terms has the high bit set.
     if (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
@@ -151,8 +151,8 @@ pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
 pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let digits: [u64; 4] = bytemuck::cast(digits_of(body.first_chunk().unwrap_or(&[0; 16]), case));
     let [first, second, third, fourth] = digits;
-    // Whole words are stored, because a load of a word that was stored in parts would have to wait for all parts. So
-    // some words have digits of two groups, with a hyphen in between.
+    // Whole words are stored, because loading a word that was just stored in parts takes long. So some words have a
+    // hyphen between their digits.
     const HYPHEN: u64 = b'-' as u64;
     let words = [
         first,

@@ -1,6 +1,6 @@
 //! The hash index of the [members](super) of an exact counter. It consists of groups of 16 entries. An entry has a
-//! fingerprint, which is a byte of the member's hash, and a place, which says where the member is. The fingerprints of
-//! a group are compared at once.
+//! fingerprint, which is a byte of the member's hash, and a place: the number or the byte offset of the member. The
+//! fingerprints of a group are compared at once.
 //!
 //! The groups are like those of a Swiss table (hashbrown), but fuller: on average 15 of the 16 entries of a group may
 //! be occupied. A member whose group is full is added to the next group. If an entry of the full group becomes free,
@@ -19,7 +19,7 @@ pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
 /// A set of at most this number of members has no index.
 const UNINDEXED: usize = 4;
-/// The largest number of members of an index without places, where fingerprint `n` belongs to member `n`.
+/// The largest number of members of an index that has only fingerprints: fingerprint `n` belongs to member `n`.
 const ORDERED: usize = 2 * GROUP;
 /// The largest average number of members per group of the hash index.
 const GROUP_MEMBERS: usize = 15;
@@ -41,7 +41,7 @@ pub(super) enum Places {
     /// There is no index. A look-up compares one member after the other.
     #[default]
     Unindexed,
-    /// Nothing: fingerprint `n` belongs to member `n`. All encoded members have the same length.
+    /// Nothing, only fingerprints: fingerprint `n` belongs to member `n`. All encoded members have the same length.
     Ordered,
     /// The number of the member, in one byte. All encoded members have the same length, so its byte offset follows.
     Number,
@@ -61,8 +61,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Chooses the smallest index for `len` members that take `arena` bytes. `record` is the length of each encoded
-    /// member with its slice tag; 0 if the lengths differ.
+    /// The smallest hash index for `len` members whose encodings take `arena` bytes. `record` is the length of each
+    /// encoded member with its slice tag; 0 if the lengths differ.
     pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
         let fits = |groups: &u16| len <= GROUP_MEMBERS * usize::from(*groups);
         let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
@@ -89,7 +89,8 @@ impl Index {
         }
     }
 
-    /// The largest number of members of an index with this number of groups; 0 for an index without places.
+    /// The largest number of members of an index with this number of groups; 0 if there is no index or it has only
+    /// fingerprints.
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
@@ -97,7 +98,6 @@ impl Index {
         }
     }
 
-    /// The number of bytes that the index takes.
     #[inline]
     pub(super) fn bytes(self) -> usize {
         usize::from(self.groups) * [0, GROUP, NUMBERED, OFFSET, FAR_OFFSET][self.places as usize]
@@ -130,9 +130,9 @@ impl Index {
     }
 
     /// Removes members from the index `groups`. The value of a member in the index is its number or its byte offset.
-    /// `gone` lists the values of the removed members in descending order, each with the number by which the values of
-    /// later members decrease. `hash_of` maps a value to the hash of its member. Returns false if rebuilding the index
-    /// takes less time; the caller must then rebuild it.
+    /// `gone` has two numbers for each removed member, the last member first: its value, and by how much its removal
+    /// lowers the values of later members. `hash_of` maps a value to the hash of its member. Returns false if
+    /// rebuilding the index takes less time; the caller must then rebuild it.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
@@ -170,9 +170,9 @@ impl Index {
     }
 }
 
-/// The groups that became full while an index is rebuilt. Each full group has the number of groups to skip to one that
-/// may have room; other groups have 0. Without this list, an attacker could choose members that all select one group.
-/// Each of them would then search all groups that earlier members have filled.
+/// Remembers full groups while an index is rebuilt. Each full group has the number of groups to skip to one that may
+/// have room; other groups have 0. Without this list, an attacker could choose members that all select one group. Each
+/// of them would then search all groups that earlier members have filled.
 pub(super) struct FullGroups(ArrayVec<u16, MOST_GROUPS>);
 
 impl FullGroups {
@@ -181,7 +181,7 @@ impl FullGroups {
         FullGroups(ArrayVec::new())
     }
 
-    /// Begins with an index without members. If the index has few groups, the list stays empty.
+    /// Makes the list for an index without members. For an index of few groups, the list stays empty.
     // This method is separate from `new`, so that the list is never copied.
     #[inline]
     pub(super) fn begin(&mut self, index: Index) {
@@ -189,8 +189,8 @@ impl FullGroups {
         self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
     }
 
-    /// The first group from `at` on that is not known to be full. Lengthens the skips of the full groups on the way, so
-    /// that the next call takes half as many steps.
+    /// The first group from `at` on that is not known to be full. The skip of each full group on the way is extended by
+    /// that of the group it leads to, so the next call takes half as many steps.
     #[inline]
     fn pass(&mut self, mut at: usize) -> usize {
         while let Some(&skip @ 1..) = self.0.get(at) {
@@ -220,7 +220,7 @@ pub(super) fn group_of(hash: u64, groups: u16) -> usize {
     (((hash >> 32) * u64::from(groups)) >> 32) as usize
 }
 
-/// Finds the fingerprints of a group that equal `wanted`. In the result, bit `8 n` stands for fingerprint `n`, and bit
+/// Finds the fingerprints of a group that equal `wanted`. Bit `8 n` of the result stands for fingerprint `n`, and bit
 /// `8 n + 1` for fingerprint `n + 8`. Only the first match among fingerprints 0 to 7, and the first among 8 to 15, is
 /// certain; later matches may be false (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
 #[inline(always)]
@@ -230,14 +230,15 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     let [first, second] = [0, 1].map(|half| {
         let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
         let differs = word ^ (LOW * u64::from(wanted));
-        // The result has the high bit of each byte that is 0. It may also have that of a byte 1 after a byte 0; the
-        // callers allow for such false matches.
+        // This sets the high bit of each byte that is 0. It may also set that of a byte that is 1 and follows such a
+        // byte. The callers allow for these false matches.
         differs.wrapping_sub(LOW) & !differs & HIGH
     });
     first >> 7 | second >> 6
 }
 
-/// The index of the first fingerprint that `matches` found. The order is that of the bits: 0, 8, 1, 9 ... 15.
+/// The index of the first match in the result of `matches`, whose bits stand for the fingerprints 0, 8, 1, 9, ..., 7,
+/// 15, in this order.
 #[inline(always)]
 pub(super) fn first_place(matches: u64) -> usize {
     let bit = matches.trailing_zeros() as usize;
@@ -254,14 +255,14 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
-/// The byte position of the fingerprint of member `number`, in an index without places that ends at byte `end`.
+/// The byte position of the fingerprint of member `number`, in an index of fingerprints only that ends at byte `end`.
 #[inline]
 fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
 }
 
-/// Adds a member to the index at the end of `buffer`, in the first group that is not full, beginning with group `from`.
-/// Returns the group if this has filled it. `value` is the number or the byte offset of the member.
+/// Adds a member to the index at the end of `buffer`. `value` is the number or the byte offset of the member. See
+/// [`Index::enter_from`].
 #[inline(always)]
 fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: u64, value: usize) -> Option<usize> {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
@@ -346,9 +347,9 @@ fn remove_one<const BYTES: usize>(
             }
             gap = Some((at, place));
         }
-        // If this group is not full, the groups after it have no members of groups before it, so the search ends.
+        // Members go past a group only if it is full. So the search ends at a group that is not full.
         if let (Some((number, free)), 0) = (gap, group[GROUP - 1]) {
-            // Only a full group has a member in its last entry. So this member moves into the free entry.
+            // Only a full group may have a member in its last entry. So the last entry moves into the free one.
             let group = groups[number];
             put(&mut groups[number], free, group[GROUP - 1], place_of(&group, GROUP - 1));
             groups[number][GROUP - 1] = 0;

@@ -8,12 +8,13 @@
 //! ```
 //!
 //! The arena grows from the front, and the index is at the end. The hash of a member selects its group. If that group
-//! is full, the member is in the next group. A fingerprint is a byte of the hash, and never 0. A byte of 0 marks a free
-//! fingerprint. The place of an equal fingerprint says which member of the arena to compare.
+//! is full, the member is in the next group. A group has a fingerprint and a place for each of its members. A
+//! fingerprint is a byte of the hash, and never 0; a free entry has 0. The place says where in the arena the member is.
+//! A look-up compares the members whose fingerprints are equal.
 //!
 //! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
 //! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:
-//! fingerprint `n` belongs to member `n`, and a lookup compares all fingerprints. Up to four members have no index.
+//! fingerprint `n` belongs to member `n`, and a look-up compares all fingerprints. Up to four members have no index.
 //!
 //! The length of a buffer is rounded up to a size class of common allocators.
 
@@ -43,8 +44,8 @@ fn size_class(bytes: usize) -> usize {
 }
 
 impl<T: Tag> Members<T> {
-    /// Makes a set whose buffer already has the encoded members of `arena`. The caller has to count these members and
-    /// to add them to the index. The index has room for these members, but not for more than `room` allows.
+    /// Makes a set whose buffer has the encoded members of `arena`, and room for their index. The caller must count the
+    /// members and add them to the index.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -146,8 +147,7 @@ impl<T: Tag> Members<T> {
                 }
                 matches &= matches - 1;
             }
-            // A group of the hash index without a member in its last entry is not full, so the search ends. At least
-            // one group is never full.
+            // A group whose last entry is free is not full, so the search ends. At least one group is never full.
             if group[GROUP - 1] == 0 {
                 return None;
             }
@@ -226,9 +226,9 @@ impl<T: Tag> Members<T> {
         Ok(())
     }
 
-    /// Reserves memory for `more` members, each with the length of the set's only member, and makes their index. So the
-    /// buffer need not grow again and again. Returns false, and reserves nothing, if `is_allowed` rejects the bytes or
-    /// the allocation fails.
+    /// Reserves memory for `more` members, and makes their index, so that the buffer need not grow again and again. The
+    /// set must have one member; the others are assumed to be as long. Returns false, and reserves nothing, if
+    /// `is_allowed` rejects the bytes or the allocation fails.
     #[inline(never)]
     pub(in crate::counting) fn reserve(
         &mut self,
@@ -251,7 +251,7 @@ impl<T: Tag> Members<T> {
         has_room
     }
 
-    /// Shrinks the buffer to the encoded members and the smallest hash index for them. Its length is still rounded up.
+    /// Shrinks the buffer to the size class for the encoded members and the smallest hash index for them.
     #[inline(never)]
     pub(in crate::counting) fn trim(&mut self, seed: u64) {
         let (arena, before) = (self.as_bytes().len(), self.buffer.len());
@@ -294,7 +294,7 @@ impl<T: Tag> Members<T> {
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
-    /// Adds the next `own` bytes of the buffer, a new encoded member, to the arena.
+    /// Counts a new member. Its encoding, `own` bytes with the slice tag, already follows the arena in the buffer.
     #[inline]
     fn count(&mut self, own: usize, counted_bytes: usize) {
         self.arena_len += own as u32;
@@ -302,8 +302,7 @@ impl<T: Tag> Members<T> {
         self.len += 1;
     }
 
-    /// Adds a member whose encoding is already in the buffer, behind the last member. It takes `own` bytes with its
-    /// slice tag.
+    /// Adds a member whose encoding already follows the arena in the buffer. It takes `own` bytes with its slice tag.
     pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
         let (number, offset) = (self.len(), self.as_bytes().len());
         self.count(own, counted_bytes);
@@ -329,8 +328,8 @@ impl<T: Tag> Members<T> {
         self.buffer = buffer;
     }
 
-    /// Lengthens the buffer to `needed` bytes, rounded up to a size class of common allocators. `needed` must be more
-    /// than the present length. The encoded members stay at the front. The index moves to the new end.
+    /// Lengthens the buffer to `needed` bytes, which are more than before, rounded up to a size class of common
+    /// allocators. The encoded members stay at the front. The index moves to the new end.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]. On error the buffer is unchanged.
@@ -349,7 +348,6 @@ impl<T: Tag> Members<T> {
         reserved
     }
 
-    /// Calls `visit` with the size and alignment of each heap allocation.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         if !self.buffer.is_empty() {
             visit(Layout::for_value::<[u8]>(&self.buffer));
@@ -362,7 +360,6 @@ impl<T: Tag> Members<T> {
         self.buffer.len() as u64
     }
 
-    /// Passes the buffer to `mover`, and keeps the buffer that `mover` returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         let len = self.buffer.len();
         self.buffer = mover.relocate(std::mem::take(&mut self.buffer));

@@ -36,15 +36,14 @@ pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 
 /// An encoded text, ready to be inserted.
 pub(in crate::counting) struct Record<'a> {
-    /// The prefix to store before this member: a text that this and later members begin with. It is empty unless the
-    /// member is the first of the set, and has a prefix.
+    /// The prefix to store before this member, if the member is the first of the set and has a prefix; otherwise empty.
     pub(super) prefix: &'a [u8],
-    /// The header, then the body, unless the body is the text itself.
+    /// The header, and the body unless it is the text of the member itself.
     pub(super) head: &'a [u8],
-    /// The body if it is the text itself; otherwise empty.
+    /// The body if it is the text of the member itself; otherwise empty, because `head` has the body.
     pub(super) text: &'a [u8],
-    /// How many bytes of the limit `exact_bytes` the member uses: the length of its body, or of its whole text if the
-    /// body leaves out a prefix. So the number depends only on the text, not on the other members.
+    /// The bytes that the member counts towards the limit `exact_bytes`: the length of its body, or of its whole text
+    /// if the body leaves out a prefix. So the number depends only on the text, not on the other members.
     pub(in crate::counting) counted_bytes: usize,
 }
 
@@ -80,7 +79,7 @@ impl<'a> Record<'a> {
         Record { prefix: if is_prefixed { prefix } else { &[] }, ..record }
     }
 
-    /// Bytes of the header and the body.
+    /// The number of bytes of the header and the body.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.head.len() + self.text.len()
@@ -128,7 +127,7 @@ fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     1 + usize::from(len)
 }
 
-/// How many bytes of the limit `exact_bytes` `item` uses. See [`Record::counted_bytes`].
+/// The bytes that `item` counts towards the limit `exact_bytes`. See [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[], &mut { CODED }).counted_bytes
 }
@@ -181,8 +180,8 @@ pub struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// Splits `bytes` into the first record and the rest. `prefix` is the text that members of the set begin with,
-    /// which is stored only once. Returns `None` if `bytes` do not begin with a whole record.
+    /// Splits `bytes` into the first record and the rest; `None` if they do not begin with a whole record. `prefix` is
+    /// the text that members of the set begin with, which is stored only once.
     #[inline]
     pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let len = match *bytes.first()? {
@@ -216,7 +215,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// How many bytes of the limit `exact_bytes` the member uses. See [`Record::counted_bytes`].
+    /// The bytes that the member counts towards the limit `exact_bytes`. See [`Record::counted_bytes`].
     #[inline]
     pub(in crate::counting) fn counted_bytes(self) -> usize {
         match self.record {
@@ -229,8 +228,8 @@ impl<'a> Member<'a> {
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
-        // The first byte of a record says how the text is encoded. So two records of one text are equal if their first
-        // bytes and their lengths are equal. A lower-case UUID has no other encoding.
+        // The first byte says how a text is encoded. So two records of this text are equal if they have the same first
+        // byte and length. A UUID in lower case has no other encoding, so `text` need not be encoded again.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()
@@ -274,8 +273,8 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether the first record of `bytes` is that of the text `item`. `prefix` returns the text that members of the
-    /// set begin with, which is stored only once. The text is neither decoded nor copied.
+    /// Whether `bytes` begin with the record of the text `item`. Nothing is decoded or copied. `prefix` returns the
+    /// text that members of the set begin with, which is stored only once.
     #[inline(always)]
     pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
         match bytes.split_first() {

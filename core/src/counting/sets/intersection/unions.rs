@@ -1,14 +1,13 @@
-//! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
+//! Intersections of any number of sets by inclusion and exclusion: the sum of the sizes of all unions, with a plus for
+//! an odd number of sets and a minus for an even number.
 //!
-//! A slot is a bit of the bitmap, and is marked if the bit is set. If the number of members has a Poisson distribution,
-//! slots are independent, so their variances are added. The effect of a slot on the signed sum depends on its segment
-//! and its pattern: the sets in which it is marked. So its variance is a sum of squares over all patterns. The true
-//! number of members does not vary, so the variance of the Poisson number is subtracted, as in
-//! [`estimate`](crate::counting::estimate).
+//! A slot is a bit of the bitmap, and is marked if the bit is set. The variance of the sum is computed for a Poisson
+//! number of members. Then slots are independent, so their variances are added. How a slot changes the sum depends on
+//! its segment and on the sets in which it is marked. The true number of members is fixed, so the variance of the
+//! Poisson number is subtracted.
 //!
-//! Each estimate of a union has its own error. So possibly no sets have unions of exactly the estimated sizes. A
-//! variance computed from 255 such estimates could be far too large or too small. So the variance is computed for the
-//! nearest sizes that are possible ([`sets_near`]).
+//! Each size is estimated, so there may be no sets whose unions have exactly these sizes. A variance computed from them
+//! could be far too large or too small. So it is computed from the nearest sizes that sets can have ([`sets_near`]).
 
 use crate::counting::estimate::Segments;
 use crate::error::Error;
@@ -61,8 +60,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // For each union, `moves` has how much a slot that is free in the union lowers the signed sum. `mean` is how
-        // much a slot lowers the sum on average.
+        // `moves` has for each union how much a slot that is free in this union lowers the sum of all sizes with their
+        // signs. `mean` is how much a slot lowers the sum on average.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -84,17 +83,16 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 /// Adjusts the estimated sizes of unions to the nearest sizes that are possible for sets. Returns the number of members
 /// that all sets share.
 ///
-/// A region is all members that are in certain sets and in no others, as in a Venn diagram. If a region has no members,
-/// their computed number is negative as often as it is positive. Setting only the negative numbers to 0 would put too
-/// many members in several sets, and the variance would be too large. So the positive numbers are scaled down until the
-/// sum of each group of regions is the same as at first. The regions of a group are in the same number of sets, of
-/// which the smallest is the same. The numbers of a small set have smaller errors, so they are not scaled together with
-/// those of larger sets.
+/// A region is all members that are in certain sets and in no others, as in a Venn diagram. The number of members of an
+/// empty region is computed with an error, so it is often negative. If only the negative numbers were set to 0, regions
+/// of several sets would have too many members. So the positive numbers of a group of regions are scaled down until
+/// their sum is what the sum of the group was. The regions of a group are in the same number of sets, with the same
+/// smallest set: numbers for small sets have smaller errors than those for large sets.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Bit `i` of an index stands for set `i`. For each index, this computes how many members are in none of the sets
-    // whose bit is 0: all members minus the union of these sets.
+    // Bit `i` of an index stands for set `i`. This computes for each index how many members are only in sets whose bit
+    // is 1: all members minus the union of the other sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
