@@ -43,7 +43,6 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// The members of a counter, with or without a window.
 #[derive(Debug)]
 pub(super) enum Contents {
     Plain(Held),
@@ -185,8 +184,8 @@ impl Counter {
         }
     }
 
-    /// Adds the members of `others`, each in the slice in which it was last added. Before, makes `newest` the newest
-    /// slice; no counter may have a later one. If the counter estimates and has no window, its lower bound becomes
+    /// Makes `newest` the newest slice; no counter may have a later one. Then adds the members of `others`, each in the
+    /// slice in which it was last added. If the counter estimates and has no window, its lower bound becomes
     /// `lower_bound`. Returns whether members or the lower bound changed.
     ///
     /// # Errors
@@ -296,8 +295,7 @@ impl Counter {
         self.at(Time::Reached).estimated()
     }
 
-    /// Whether any member was last added at most `most_age` slices ago; false for `None`. Without a window, every
-    /// member has the age 0.
+    /// Whether any member was last added at most `most_age` slices ago; false for `None`.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         with_set!(self, (held, ages) => held.has_any(ages, most_age))
     }
@@ -315,8 +313,7 @@ impl Counter {
         self.at(Time::Reached).members()
     }
 
-    /// Whether `item` is a member at the time of the newest slice. See
-    /// [`View::contains`](crate::counting::View::contains).
+    /// Whether `item` is a member at the time of the newest slice.
     ///
     /// # Errors
     /// [`Error::NotExact`] if the counter estimates.
@@ -414,7 +411,6 @@ impl Counter {
         Self::with_ring(*self.params(), TagRing::new(window, slice))
     }
 
-    /// An empty windowed counter with the window and the newest slice of `ring`.
     pub(super) fn with_ring(params: Params, ring: TagRing) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
         let set = WindowedSet { ring, held: Held::none(&spec, ring.ages()) };
@@ -435,7 +431,6 @@ impl Counter {
         self.ring().map_or(0, TagRing::newest)
     }
 
-    /// The conversion from slice tags, small numbers that stand for slices, to ages.
     pub(super) fn ages(&self) -> Ages {
         self.ring().map_or(Ages::PLAIN, TagRing::ages)
     }

@@ -1,11 +1,10 @@
 //! Estimates the number of members, with its standard error, from how many bits ("slots") are set in each segment of
 //! the bitmap (`layout.rs`).
 //!
-//! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic
-//! counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several segments are combined by
-//! maximum likelihood, under the assumption that the number of members `n` has a Poisson distribution. Then the slots
-//! are independent, and a slot for the fraction `a` of all hashes stays free with probability `exp(-a n)`. The
-//! likelihood has a single maximum.
+//! One segment alone is linear counting (Whang and others, section 3; see [papers](crate::counting#papers)). Several
+//! segments are combined by maximum likelihood, under the assumption that the number of members `n` has a Poisson
+//! distribution. Then the slots are independent, and a slot for the fraction `a` of all hashes stays free with
+//! probability `exp(-a n)`. The likelihood has a single maximum.
 //!
 //! Exponentials and logarithms come from `libm`, not from the platform, because replies must be the same on every
 //! machine.
@@ -44,11 +43,10 @@ const UNSEEN: f64 = 1.5;
 pub(super) const UNEVEN: f64 = 0.25;
 
 /// The variance due to members that may exist unseen. A member of a difference or an intersection is seen if no other
-/// member has set its bit. This has the probability `shown`.
+/// member has set its bit, which has the probability `shown`.
 ///
 /// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But a small `v`
-/// does not prove that few members exist, and `v = 0` does not prove that none exists. So the variance of [`UNSEEN`]
-/// more members is added.
+/// does not prove that few members exist. So the variance of [`UNSEEN`] more members is added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }

@@ -17,7 +17,6 @@ use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// The properties of a counter without its members or their bitmap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CounterForm {
     pub(crate) params: Params,

@@ -131,7 +131,7 @@ impl<T: Tag> Held<T> {
     }
 
     /// Reserves memory for `more` members, if the set is exact and `more` is at least 2. The set must have one member;
-    /// the others are assumed to be as long. Returns whether it reserved any memory.
+    /// the new ones are assumed to be as long. Returns whether it reserved any memory.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
         let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;

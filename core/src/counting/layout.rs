@@ -16,9 +16,8 @@
 //! segments a slot gets `2^-34` of them. Because the fractions halve, there is nearly always a segment that is neither
 //! empty nor full.
 //!
-//! This is the bitmap of P. Flajolet and G. N. Martin, "Probabilistic counting algorithms for data base applications",
-//! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. `estimate.rs` estimates the number
-//! of members from it by maximum likelihood.
+//! This is the bitmap of Flajolet and Martin (see [papers](crate::counting#papers)), with stochastic averaging.
+//! `estimate.rs` estimates the number of members from it.
 //!
 //! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones, so it falls in segment 0. The ten bits
 //! after the first 0 are 1000000000, so the slot is 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one
@@ -191,7 +190,7 @@ impl SegmentCounts {
         u64::from(self.marked[segment])
     }
 
-    /// The number of marked slots in some neighbouring segments of the bitmap.
+    /// The number of marked slots in these segments.
     #[inline]
     pub(super) fn sum(&self, segments: Range<usize>) -> usize {
         // A sum of 32-bit numbers takes few instructions. There are fewer than 2^32 slots, so it does not overflow.

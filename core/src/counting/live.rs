@@ -115,7 +115,7 @@ impl Windowed for Counter {
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // Before the item is added, the slice of the given time becomes the newest slice.
+        // If a time is given, its slice becomes the newest before the item is added.
         if live.time != Time::Reached {
             live.move_on();
         }

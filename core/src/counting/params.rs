@@ -84,7 +84,6 @@ impl Params {
         check_within(Parameter::ExactBytes, self.exact_bytes, 1..=Self::MAX_EXACT_BYTES)
     }
 
-    /// The limits on the members while the counter is exact.
     pub(super) fn room(&self) -> Room {
         Room { members: self.exact_limit, bytes: self.exact_bytes }
     }

@@ -203,7 +203,7 @@ fn set_tags(cells: &mut [u64], words: &[u64], bytes: &[u8], ages: Ages) -> Resul
 }
 
 impl Counter {
-    /// The largest number of bytes that the payload can take. It is computed without encoding anything.
+    /// The largest number of bytes that the payload can take.
     pub(crate) fn most_payload_bytes(&self) -> u64 {
         with_set!(self, (held, ages) => match held {
             Held::Exact(members) => members.as_bytes().len() as u64,

@@ -48,7 +48,8 @@ impl Counter {
         self.view(|window| window.oldest_live(window.present(self.reached(), time)))
     }
 
-    /// A view of the members that were added in the last `seconds`, plus up to one slice.
+    /// A view of the members that were added in the last `seconds`. It begins with a whole slice, so it may be longer
+    /// by up to one slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `seconds` is 0 or exceeds the window, and [`Error::Incompatible`] without a window.

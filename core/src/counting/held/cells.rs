@@ -103,7 +103,7 @@ fn cells_of(byte: u8, has_halves: bool) -> [u8; 2] {
     if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] }
 }
 
-/// Joins the tags of two slots into a byte. It is the reverse of [`cells_of`].
+/// Joins the tags of two slots into a byte: the reverse of [`cells_of`].
 #[inline(always)]
 fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
     if has_halves { first | second << 4 } else { first }

@@ -122,7 +122,8 @@ impl<T: Tag> Members<T> {
 
     /// The largest number of members that `arena_bytes` bytes can encode.
     pub(super) fn most_members(arena_bytes: usize, room: Room) -> usize {
-        // Besides its slice tag, a member takes at least two bytes. Only one member, the empty string, takes one byte.
+        // Besides its slice tag, a member takes at least two bytes. The only exception is the empty string, which takes
+        // one byte.
         (room.members as usize).min(arena_bytes / (T::BYTES + 2) + 1)
     }
 

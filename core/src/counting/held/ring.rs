@@ -47,7 +47,7 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    /// The only tag of a counter without a window is 1, with the age 0.
+    /// The value for a counter without a window, whose only tag is 1, with the age 0.
     pub(in crate::counting) const PLAIN: Self = Ages { newest: 1, modulus: 1, most_age: 0 };
 
     /// Whether members and slots have tags, as they do in a windowed counter.

@@ -2,8 +2,8 @@
 //! bitmap consists of segments, of which each takes half as many members as the one before.
 //!
 //! As members are added, the early segments fill up one after the other, while the late segments stay almost empty.
-//! Only about seven segments in between hold much information (Lang, "Back to the future: an even more nearly optimal
-//! cardinality estimation algorithm", 2017). The slots are held in three parts:
+//! Only about seven segments in between hold much information (Lang; see [papers](crate::counting#papers)). The slots
+//! are held in three parts:
 //!
 //! ```text
 //! counts:  the number of marked slots in each segment
@@ -40,8 +40,8 @@ use crate::window::Mark;
 /// A segment is stored as a list if at most one in 16 of its bits is set. A position in a list takes 16 bits, so the
 /// list of a fuller segment would be larger than its bits.
 const LISTED_PART: u64 = 16;
-/// The binary search in a list stops when this number of slots of the bitmap is left. Comparing all of them is faster
-/// than searching on.
+/// The binary search in a list stops when this number of elements is left, because comparing all of them is then
+/// faster.
 const FEW: usize = 96;
 /// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
@@ -257,7 +257,6 @@ impl Slots {
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
-    /// The number of slots that are stored in lists.
     fn num_listed(&self) -> usize {
         self.counts.sum(self.end.into()..self.layout.num_segments())
     }
@@ -364,7 +363,7 @@ impl Slots {
         if T::BYTES > 0 {
             return slots.iter().try_for_each(|&slot| self.mark(slot, adding).map(&mut marked));
         }
-        // In a large counter, most members belong to slots of the bitmap that are marked already.
+        // In a large counter, most slots are marked already. So only the slots that may be free are marked one by one.
         for at in hash::marked(cells::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
             marked(self.mark(slots[at], adding)?);
@@ -550,7 +549,6 @@ impl Slots {
         (size_of_val(&*self.window) + size_of_val(&*self.later)) as u64
     }
 
-    /// Passes the buffer of bits or slice tags to `mover`, and keeps the buffer that `mover` returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         self.window = mover.relocate(std::mem::take(&mut self.window));
     }

@@ -8,8 +8,7 @@ use crate::counting::held::ring::Ages;
 use crate::error::Error;
 use crate::window::Mark;
 
-/// The tag of a member: `()` without a window, otherwise one byte that stands for the slice of the member's last
-/// addition.
+/// The tag of a member: `()` without a window, otherwise one byte.
 pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// The bytes that the slice tag takes in front of an encoded member.
     const BYTES: usize;

@@ -86,9 +86,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         Some(found) => found,
         None => of_unions(&unions)?,
     };
-    // The size of the smallest counter may be better known than from its bits: it is exact, or a lower bound above
-    // their estimate. So the result is multiplied by the size and divided by the estimate. A counter intersected with
-    // itself then has its own count.
+    // The size of the smallest counter may be known better than its bits tell: the counter is exact, or its lower bound
+    // exceeds the estimate from its bits. So the result is multiplied by the size and divided by that estimate. A
+    // counter intersected with itself then has its own count.
     let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

@@ -35,8 +35,8 @@ impl Counter {
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
         let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
-        // The server's limit measures the used memory at its first check. So it is checked before the copy below takes
-        // memory.
+        // The server's limit measures the used memory at its first check. So the first check comes before the copy
+        // takes memory.
         limit.check(0, 0)?;
         // The merge changes a copy of the counter, since it may fail half-way.
         let mut copy;

@@ -74,8 +74,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         // The most likely number cannot be found, because nearly all bits are set.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
-    // The count of the first view may be better known than from its bits: it is exact, or a lower bound above their
-    // estimate. So the result is multiplied by the count and divided by the estimate.
+    // The count of the first view may be known better than its bits tell: the view is exact, or its lower bound exceeds
+    // the estimate from its bits. So the result is multiplied by the count and divided by that estimate.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);

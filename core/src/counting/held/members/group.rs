@@ -230,8 +230,8 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     let [first, second] = [0, 1].map(|half| {
         let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
         let differs = word ^ (LOW * u64::from(wanted));
-        // This sets the high bit of each byte that is 0. It may also set that of a byte that is 1 and follows such a
-        // byte. The callers allow for these false matches.
+        // This sets the high bit of each byte that is 0. It may also set the high bit of a byte that is 1, if the byte
+        // before is 0. The callers allow for these false matches.
         differs.wrapping_sub(LOW) & !differs & HIGH
     });
     first >> 7 | second >> 6

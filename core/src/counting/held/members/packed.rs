@@ -227,7 +227,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// Reserves memory for `more` members, and makes their index, so that the buffer need not grow again and again. The
-    /// set must have one member; the others are assumed to be as long. Returns false, and reserves nothing, if
+    /// set must have one member; the new ones are assumed to be as long. Returns false, and reserves nothing, if
     /// `is_allowed` rejects the bytes or the allocation fails.
     #[inline(never)]
     pub(in crate::counting) fn reserve(
@@ -309,7 +309,7 @@ impl<T: Tag> Members<T> {
         self.index.enter(&mut self.buffer, hash, number, offset);
     }
 
-    /// Makes an index of this kind, for which the buffer has room, and adds all members to it.
+    /// Makes the index `index`, for which the buffer has room, and adds all members to it.
     #[inline(never)]
     pub(super) fn index_anew(&mut self, index: Index, seed: u64) {
         self.index = index;

@@ -38,12 +38,13 @@ pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 pub(in crate::counting) struct Record<'a> {
     /// The prefix to store before this member, if the member is the first of the set and has a prefix; otherwise empty.
     pub(super) prefix: &'a [u8],
-    /// The header, and the body unless it is the text of the member itself.
+    /// The header of the record, and the body if the text is encoded.
     pub(super) head: &'a [u8],
-    /// The body if it is the text of the member itself; otherwise empty, because `head` has the body.
+    /// The text, if it is the body of the record as it is; otherwise empty.
     pub(super) text: &'a [u8],
-    /// The bytes that the member counts towards the limit `exact_bytes`: the length of its body, or of its whole text
-    /// if the body leaves out a prefix. So the number depends only on the text, not on the other members.
+    /// The bytes that the member counts towards the limit `exact_bytes`: the length of its record without the header,
+    /// or of its text if the record leaves out a prefix. So the number depends only on the text, not on the other
+    /// members.
     pub(in crate::counting) counted_bytes: usize,
 }
 

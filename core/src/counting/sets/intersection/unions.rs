@@ -129,8 +129,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// Bit `i` of an index stands for set `i`. For each set and each index with its bit, replaces the number at the index
-/// by the result of `join` for this number and the number at the index without the bit.
+/// For each set, replaces the number at every index that has the bit of the set. The arguments of `join` are this
+/// number and the number at the index without the bit. Bit `i` of an index stands for set `i`.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
