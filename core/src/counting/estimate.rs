@@ -2,9 +2,9 @@
 //! the bitmap (`layout.rs`).
 //!
 //! One segment alone is linear counting (Whang and others, section 3; see [papers](crate::counting#papers)). Several
-//! segments are combined by maximum likelihood, under the assumption that the number of members `n` has a Poisson
-//! distribution. Then the slots are independent, and a slot for the fraction `a` of all hashes stays free with
-//! probability `exp(-a n)`. The likelihood has a single maximum.
+//! segments are combined by maximum likelihood (docs/formulas.md#estimate), under the assumption that the number of
+//! members `n` has a Poisson distribution. Then the slots are independent, and a slot for the fraction `a` of all
+//! hashes stays free with probability `exp(-a n)`.
 //!
 //! Exponentials and logarithms come from `libm`, not from the platform, because replies must be the same on every
 //! machine.
@@ -131,8 +131,8 @@ impl Segments {
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
         // The search is for the root of S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and
-        // free = sum share * zero. S falls from infinity to 0, so there is a single root. As a function of x = ln n, ln
-        // S is nearly a straight line, so Newton's method takes few steps. They stay inside a bracket that every
+        // free = sum share * zero. S falls from infinity to 0, so there is a single root. The logarithm of S is nearly
+        // a straight line in x = ln n, so Newton's method takes few steps. They stay inside a bracket that every
         // evaluation narrows, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
@@ -210,9 +210,9 @@ impl Segments {
     /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite for numbers far above
     /// [`MAX_ESTIMATE`].
     ///
-    /// It is `sqrt(1/I - n)`, where `I` is the Fisher information. If the number of members were random, with a Poisson
-    /// distribution of mean `n`, the variance of the estimate would be `1/I`. This includes `n`, the variance of the
-    /// random number. The true number is fixed, so `n` is subtracted.
+    /// It is `sqrt(1/I - n)`, where `I` is the Fisher information. For a random number of members, with a Poisson
+    /// distribution of mean `n`, the variance would be `1/I`. The true number is fixed, so `n`, the variance of the
+    /// random number, is subtracted.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;

@@ -1,6 +1,6 @@
 //! The layout of the bitmap of an estimating counter. A bit is called a slot, and a set bit a marked slot. The bitmap
 //! consists of segments of `2^c` slots. The error rate determines `c`. Each segment takes half as many hashes as the
-//! one before.
+//! one before, by the leading 1 bits of the hash (docs/formulas.md#slots):
 //!
 //! ```text
 //! c, C = 2^c slots a segment:
@@ -10,14 +10,7 @@
 //!   hash 0...      10...       110...            111...1...
 //! ```
 //!
-//! A hash with `ones` leading 1 bits falls in segment `s = min(ones, 34 - c)`. Its position in the segment is the
-//! number in the `c` bits after these ones and the next 0. In the last segment it is the number in the `c` bits after
-//! the first `34 - c` bits. So each slot of segment `s` gets the fraction `2^-(s+1+c)` of all hashes. In the last two
-//! segments a slot gets `2^-34` of them. Because the fractions halve, there is nearly always a segment that is neither
-//! empty nor full.
-//!
 //! This is the bitmap of Flajolet and Martin (see [papers](crate::counting#papers)), with stochastic averaging.
-//! `estimate.rs` estimates the number of members from it.
 //!
 //! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones, so it falls in segment 0. The ten bits
 //! after the first 0 are 1000000000, so the slot is 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one

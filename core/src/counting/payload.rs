@@ -1,24 +1,13 @@
-//! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing. Parameters and
-//! checksums are stored elsewhere. [`form`](super::form) reads payloads.
+//! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing, described in
+//! docs/persistence.md#header-of-a-counter. Parameters and checksums are stored elsewhere. [`form`](super::form) reads
+//! payloads.
 //!
-//! The payload of an exact counter begins with the prefix, the text that members have in common, if there is one
-//! (`held/members/arena.rs`). Then each encoded member follows (`held/members/record.rs`), in the order of addition.
-//! With a window, a byte before each member, its tag, stands for the slice in which it was last added. Before the
-//! prefix this byte is 0.
+//! The number of set bits in each segment of a bitmap is in the header of the stored value. It determines the code of
+//! the segment. A segment of which between a third and two thirds of the bits are set is stored as bits, because
+//! Golomb-Rice code could take more bytes.
 //!
-//! The payload of an estimating counter is its bitmap, segment by segment. A segment without a set bit takes no bytes.
-//! The header of the stored value has the number of set bits in each segment, which determines the code:
-//!
-//! | set bits of the segment | bytes |
-//! |---|---|
-//! | all | none |
-//! | at most a third | the positions of the set bits in Golomb-Rice code (`golomb_rice.rs`) |
-//! | at least two thirds | the positions of the other bits in Golomb-Rice code |
-//! | else | the bits themselves |
-//!
-//! Between a third and two thirds, Golomb-Rice code could take more bytes than the bits themselves. With a window, the
-//! tags of the set bits follow: 4 or 8 bits each, which stand for the slice in which the bit was last set. An unused
-//! half of the last byte is 0.
+//! With a window, the slice tags of the set bits follow the segment: 4 or 8 bits each. An unused half of the last byte
+//! is 0.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -17,9 +17,8 @@
 //! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with more than C / 16 marked
 //! slots. The slots never take more memory than a bitmap of all segments, plus a quarter for unused room in lists.
 //!
-//! Worked example, C = 4096, 50,000 members: segments 0 to 6 have 4087, 3886, 3205, 2183, 1293, 708 and 371 marked
-//! slots. They are held as cells, in 512 bytes each. Segment 7, with 190 marked slots, and all later segments are held
-//! as lists: 380 slots in 760 bytes.
+//! Worked example, C = 4096, 50,000 members: segments 0 to 6, with 4087 to 371 marked slots, are held as cells, in 512
+//! bytes each. Segment 7, with 190 marked slots, and all later segments are held as lists: 380 slots in 760 bytes.
 
 use std::alloc::Layout as Memory;
 use std::ops::Range;

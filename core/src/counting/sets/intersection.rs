@@ -1,9 +1,8 @@
 //! Intersections of counters.
 //!
 //! For two counters, the result is the most likely number of common members, given the bits of both bitmaps
-//! ([`pair`](super::pair)). For more counters this would have too many unknown numbers, so inclusion and exclusion is
-//! used: the number of common members is the sum, with alternating signs, of the estimated sizes of all unions of the
-//! counters ([`unions`]). Each size is the most likely one, but their sum is not the most likely number.
+//! ([`pair`](super::pair)). For more counters this would have too many unknown numbers. So the sizes of all unions of
+//! the counters are estimated, and added with alternating signs: inclusion and exclusion ([`unions`]).
 //!
 //! The standard error is computed as if the estimated numbers were the true numbers. If an estimate is 0 although
 //! members exist, this error would be too small. So [`unseen_variance`] is added for each set.

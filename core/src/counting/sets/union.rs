@@ -50,8 +50,6 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// (`pair.rs`). A member does not show in the bitmaps if its bit is set in another view too. The standard error allows
 /// for such members.
 ///
-/// If the other views are empty, the answer is the count of the first view.
-///
 /// # Errors
 /// The errors of [`union_card`].
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {

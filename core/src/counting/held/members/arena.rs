@@ -1,5 +1,5 @@
-//! The arena: the members of an exact counter, one after the other. Each is encoded as a [record](super::record). With
-//! a window, its slice tag is before the record. The arena has the same bytes in memory and in the stored form.
+//! The arena: the encoded members of an exact counter ([records](super::record)), one after the other. With a window,
+//! the slice tag of a member is before its record. The arena has the same bytes in memory and in the stored form.
 //!
 //! If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix of the
 //! arena. A member that consists of this prefix and a number is kept as the number. The prefix is at the front of the

@@ -316,8 +316,8 @@ fn remove<const BYTES: usize, const PLACE: usize>(
 /// Removes the member that has this `value` in the index. Searches at most `looks` groups, and subtracts the number of
 /// searched groups from `looks`. Returns false if more groups would have to be searched.
 ///
-/// A member whose group was full is in one of the next groups. So if an entry of a full group becomes free, the next
-/// such member moves into it. The entry that this member leaves is filled in the same way.
+/// A member whose group was full is in a later group. So if an entry of a full group becomes free, the next such member
+/// moves into it, and the entry of this member is filled in the same way.
 fn remove_one<const BYTES: usize>(
     groups: &mut [[u8; BYTES]],
     value: usize,

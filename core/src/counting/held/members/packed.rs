@@ -1,5 +1,5 @@
 //! The buffer of the [members](super) of an exact counter: the encoded members (the arena) and, from five members on, a
-//! hash index.
+//! [hash index](super::group).
 //!
 //! ```text
 //! | arena: members in order of addition | free | index: ... | group 1 | group 0 |
@@ -7,14 +7,13 @@
 //! group: 16 fingerprints, a byte each | 16 places, 1, 2 or 4 bytes each
 //! ```
 //!
-//! The arena grows from the front, and the index is at the end. The hash of a member selects its group. If that group
-//! is full, the member is in the next group. A group has a fingerprint and a place for each of its members. A
-//! fingerprint is a byte of the hash, and never 0; a free entry has 0. The place says where in the arena the member is.
-//! A look-up compares the members whose fingerprints are equal.
+//! The arena grows from the front, and the index is at the end. A group has a fingerprint and a place for each of its
+//! members. A fingerprint is a byte of the hash, and never 0; a free entry has 0. A look-up compares only the members
+//! whose fingerprints are equal. The place says where in the arena such a member is.
 //!
 //! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
 //! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:
-//! fingerprint `n` belongs to member `n`, and a look-up compares all fingerprints. Up to four members have no index.
+//! fingerprint `n` belongs to member `n`.
 //!
 //! The length of a buffer is rounded up to a size class of common allocators.
 

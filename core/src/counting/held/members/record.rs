@@ -1,19 +1,8 @@
-//! The encoding of a member of an exact counter, the record: a header and a body. The header is the first byte, and for
-//! long texts two more bytes.
+//! The record: the encoding of a member of an exact counter. The header of a record is its first byte, which says how
+//! the text is encoded, and for texts of 128 bytes or more two more bytes. The rest is the body. All encodings are
+//! listed in docs/persistence.md#header-of-a-counter.
 //!
-//! | first byte | text of the member | body |
-//! |---|---|---|
-//! | `0x00` to `0x7f` | any | the text; the byte is its length |
-//! | `0x84` to `0xa0` | 8 to 64 hex digits, an even number, lower case | 4 to 32 bytes |
-//! | `0xa4` to `0xc0` | the same number of hex digits, upper case | 4 to 32 bytes |
-//! | `0xc1` to `0xc8` | a decimal number below 2^63 without leading zeros | 1 to 8 bytes, the lowest first |
-//! | `0xd0`, `0xd1` | a UUID as 8-4-4-4-12 digits in lower case, in upper case | 16 bytes |
-//! | `0xd8` to `0xdf` | the prefix of the [arena](super::arena), then a decimal number as above | 1 to 8 bytes |
-//! | `0xe0` to `0xff` | any of 128 bytes or more | the text |
-//!
-//! The length of a text of 128 bytes or more has 21 bits: five bits of the first byte, and two more bytes, the lower
-//! byte first. A text is kept in the first form that fits, in the order decimal, UUID, hex, prefix, text. Lower case
-//! comes before upper case. So equal texts have equal records in counters with the same prefix.
+//! Each text has one record only, in all counters with the same prefix.
 
 use std::borrow::Cow;
 
@@ -49,8 +38,8 @@ pub(in crate::counting) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item` for a set. `prefix` is the text that members of the set begin with, which is stored only once. A
-    /// counter never keeps an item of 2^21 bytes or more.
+    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). A counter never keeps an item of 2^21 bytes
+    /// or more.
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
         // A number, a UUID and hex digits begin and end with a hex digit. Nearly all other texts do not.
@@ -182,7 +171,7 @@ pub struct Member<'a> {
 
 impl<'a> Member<'a> {
     /// Splits `bytes` into the first record and the rest; `None` if they do not begin with a whole record. `prefix` is
-    /// the text that members of the set begin with, which is stored only once.
+    /// the text that members of the set begin with.
     #[inline]
     pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let len = match *bytes.first()? {
@@ -275,7 +264,7 @@ impl<'a> Member<'a> {
     }
 
     /// Whether `bytes` begin with the record of the text `item`. Nothing is decoded or copied. `prefix` returns the
-    /// text that members of the set begin with, which is stored only once.
+    /// text that members of the set begin with.
     #[inline(always)]
     pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
         match bytes.split_first() {
