@@ -1,12 +1,19 @@
-//! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing, described in
-//! docs/persistence.md#header-of-a-counter. Parameters and checksums are stored elsewhere. [`form`](super::form) reads
-//! payloads.
+//! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing. Parameters and
+//! checksums are stored elsewhere. [`form`](super::form) reads payloads.
 //!
-//! The number of set bits in each segment of a bitmap is in the header of the stored value. It determines the code of
-//! the segment. A segment of which between a third and two thirds of the bits are set is stored as bits, because
-//! Golomb-Rice code could take more bytes.
+//! The payload of an exact counter is its encoded members as they are in memory (`held/members/arena.rs`).
 //!
-//! With a window, the slice tags of the set bits follow the segment: 4 or 8 bits each. An unused half of the last byte
+//! The payload of an estimating counter is its bitmap, segment by segment. The number of set bits in each segment is
+//! stored in the header of the value. It determines the code of the segment:
+//!
+//! | set bits of the segment | bytes |
+//! |---|---|
+//! | none, or all | none |
+//! | at most a third | the positions of the set bits in Golomb-Rice code (`golomb_rice.rs`) |
+//! | at least two thirds | the positions of the other bits in Golomb-Rice code |
+//! | else | the bits themselves, because Golomb-Rice code could take more bytes |
+//!
+//! With a window, the slice tags of the set bits follow each segment: 4 or 8 bits each. An unused half of the last byte
 //! is 0.
 
 use std::borrow::Cow;

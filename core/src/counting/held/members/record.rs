@@ -38,8 +38,8 @@ pub(in crate::counting) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). A counter never keeps an item of 2^21 bytes
-    /// or more.
+    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). A counter never keeps an item of 2^21
+    /// bytes or more.
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
         // A number, a UUID and hex digits begin and end with a hex digit. Nearly all other texts do not.
