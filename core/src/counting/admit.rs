@@ -21,7 +21,6 @@ pub(super) struct LookedUp<'a> {
 }
 
 impl LookedUp<'_> {
-    /// Whether admitting the items would change the counter.
     pub(super) fn has_changes(&self) -> bool {
         self.admitted > 0 || !self.renewed.is_empty()
     }

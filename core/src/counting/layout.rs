@@ -33,7 +33,7 @@ const FINEST_BITS: u32 = 34;
 pub const MIN_SEGMENT_BITS: u32 = 8;
 /// The largest `c`. A segment has `2^c` slots, and the position of a slot in its segment must fit in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
-/// The largest number of segments of a bitmap. Bitmaps with more slots in each segment have fewer segments.
+/// The largest number of segments of a bitmap: with the smallest segments.
 pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
 /// For each possible size of segments, from 2^8 to 2^16 slots, the largest standard error of counters with 251 to 10^10

@@ -107,7 +107,6 @@ fn check_within<T: PartialOrd + Display>(
     Error::check_range(range.contains(&value), parameter, expected, &value)
 }
 
-/// The parameters of a counter, and the layout of its bitmap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,

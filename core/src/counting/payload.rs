@@ -34,9 +34,7 @@ use crate::size_limit::try_filled;
 /// A part of the bytes in which a value is stored.
 #[derive(Debug, Clone)]
 pub(crate) enum PayloadPart<'a> {
-    /// Bytes that are borrowed from the value in memory.
     Bytes(&'a [u8]),
-    /// Bytes that were encoded to be stored.
     Encoded(Arc<[u8]>),
 }
 

@@ -199,7 +199,6 @@ impl<'a> View<'a> {
         !self.counter.is_exact() && self.has_any()
     }
 
-    /// A lower bound of the number of members in the view.
     pub(super) fn lower_bound(&self) -> u32 {
         if self.is_exact() { self.count() as u32 } else { self.counter.lower_bound() }
     }

@@ -14,7 +14,6 @@ use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::size_limit::{try_filled, try_with_capacity};
 
-/// The set of a windowed counter, with its window.
 #[derive(Debug)]
 pub(super) struct WindowedSet {
     pub(super) ring: TagRing,

@@ -52,7 +52,6 @@ impl<T: Tag> Members<T> {
         self.member_bytes
     }
 
-    /// Encodes `item` as this set would keep it.
     #[inline]
     pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8], coded: &'i mut Coded) -> Record<'i> {
         match self.as_bytes() {
@@ -120,7 +119,6 @@ impl<T: Tag> Members<T> {
         arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64
     }
 
-    /// The largest number of members that `arena_bytes` bytes can encode.
     pub(super) fn most_members(arena_bytes: usize, room: Room) -> usize {
         // Besides its slice tag, a member takes at least two bytes. The only exception is the empty string, which takes
         // one byte.

@@ -536,7 +536,6 @@ impl Slots {
         }
     }
 
-    /// Calls `visit` with the size and alignment of each heap buffer of the bitmap.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
         let buffers = [Memory::for_value::<[u64]>(&self.window), Memory::for_value::<[u16]>(&self.later)];
         buffers.into_iter().filter(|memory| memory.size() > 0).for_each(visit);

@@ -9,7 +9,6 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::try_collect;
 
-/// A set of distinct members, each with its hash.
 type Distinct<'a> = HashTable<(u64, Member<'a>)>;
 
 /// The distinct members of all views together, in no particular order.
@@ -77,7 +76,6 @@ fn has(view: &View<'_>, member: Member<'_>, hash: u64) -> bool {
     view.age_of(member.text_in(&mut [0; 64]), hash).is_ok_and(|age| age.is_some())
 }
 
-/// The members of an exact view, with their hashes.
 fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, Member<'a>)>, Error> {
     let seed = view.whole().params().seed;
     Ok(view.members()?.map(move |member| {

@@ -87,7 +87,6 @@ impl Counter {
     }
 }
 
-/// The latest of the newest slices of the counters.
 fn newest(counters: &[&Counter]) -> u64 {
     counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
 }

@@ -18,7 +18,6 @@ const NONE: f64 = 1e-9;
 
 #[cfg(test)]
 thread_local! {
-    /// The number of likelihoods that were computed.
     pub(super) static EVALUATIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
@@ -132,7 +131,7 @@ impl Pair {
 
 impl Likelihood {
     /// The step from `members` to more likely numbers; `None` if there is none. No number falls by more than nine
-    /// tenths. If this limits a number, the step for the other numbers is computed again.
+    /// tenths. If this shortens the step of a number, the steps of the other numbers are computed again.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {
@@ -177,7 +176,6 @@ fn chances(mean: f64) -> (f64, f64) {
     (free, 1.0 - free)
 }
 
-/// The inverse of a symmetric matrix, by cofactors.
 fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
     let cofactor = |i: usize, j: usize| {
         let (a, b, c, d) = ((i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3);

@@ -95,12 +95,10 @@ pub(super) fn pair_of(layout: Layout, some: &[View<'_>], others: &[View<'_>]) ->
     Ok([one, other, segments_of(&all)])
 }
 
-/// The numbers of set bits in each segment of a union's bitmap.
 fn segments_of(union: &Slots) -> Segments {
     Segments::new(union.layout(), &union.counts_within(0))
 }
 
-/// The views of exact counters.
 pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error> {
     try_collect(views.len(), views.iter().copied().filter(View::is_exact))
 }

@@ -6,7 +6,6 @@ pub(super) const HEX_DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
 pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
 /// The number of bytes for [`MOST_CHARACTERS`] hexadecimal digits: one for two digits.
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
-/// The length of a UUID as text.
 pub(super) const UUID: usize = 36;
 /// The largest number of digits of a decimal number that is kept as a number.
 const MOST_DECIMALS: usize = 19;

@@ -290,7 +290,6 @@ fn put<const BYTES: usize>(group: &mut [u8; BYTES], place: usize, fingerprint: u
     group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
 }
 
-/// Removes members from the groups of the hash index. See [`Index::remove`] for the arguments.
 fn remove<const BYTES: usize, const PLACE: usize>(
     groups: &mut [u8],
     mut gone: impl Iterator<Item = (usize, usize)> + Clone,

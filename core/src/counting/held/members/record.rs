@@ -23,13 +23,12 @@ const LONG_TEXT: u8 = 0xe0;
 pub(in crate::counting) type Coded = [u8; 1 + MOST_BYTES];
 pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 
-/// An encoded text, ready to be inserted.
 pub(in crate::counting) struct Record<'a> {
     /// The prefix to store before this member, if the member is the first of the set and has a prefix; otherwise empty.
     pub(super) prefix: &'a [u8],
     /// The header of the record, and the body if the text is encoded.
     pub(super) head: &'a [u8],
-    /// The text, if it is the body of the record as it is; otherwise empty.
+    /// The text if it is not encoded; otherwise empty.
     pub(super) text: &'a [u8],
     /// The bytes that the member counts towards the limit `exact_bytes`: the length of its record without the header,
     /// or of its text if the record leaves out a prefix. So the number depends only on the text, not on the other
@@ -69,7 +68,6 @@ impl<'a> Record<'a> {
         Record { prefix: if is_prefixed { prefix } else { &[] }, ..record }
     }
 
-    /// The number of bytes of the header and the body.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.head.len() + self.text.len()
@@ -108,7 +106,6 @@ fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
     0
 }
 
-/// Encodes a number. Returns the length of the record.
 #[inline]
 fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
@@ -191,7 +188,6 @@ impl<'a> Member<'a> {
         Some((Member { record, prefix }, rest))
     }
 
-    /// The header and the body.
     #[inline]
     pub(in crate::counting) fn record(self) -> &'a [u8] {
         self.record

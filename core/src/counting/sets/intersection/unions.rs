@@ -83,11 +83,11 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 /// Adjusts the estimated sizes of unions to the nearest sizes that are possible for sets. Returns the number of members
 /// that all sets share.
 ///
-/// A region is all members that are in certain sets and in no others, as in a Venn diagram. The number of members of an
-/// empty region is computed with an error, so it is often negative. If only the negative numbers were set to 0, regions
-/// of several sets would have too many members. So the positive numbers of a group of regions are scaled down until
-/// their sum is what the sum of the group was. The regions of a group are in the same number of sets, with the same
-/// smallest set: numbers for small sets have smaller errors than those for large sets.
+/// A region is all members that are in certain sets and in no others, as in a Venn diagram. The sizes of the unions
+/// determine the number of members in each region. Because the sizes have errors, this number may be negative; it is
+/// then set to 0. So that the sum of the numbers stays the same, the positive numbers of the same group of regions are
+/// scaled down. A group is all regions in the same number of sets with the same smallest set, because the numbers have
+/// smaller errors if that set is smaller.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
