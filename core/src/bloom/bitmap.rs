@@ -1,4 +1,4 @@
-//! The bits of one sub-filter, in either layout, and the number of set bits.
+//! The bits of one sub-filter, in either layout.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -10,12 +10,11 @@ use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
 use crate::size_limit::try_zeroed;
 
-/// The number of bits in a line, which is one cache line of 64 bytes. Part of the stored format.
+/// A line is one cache line of 64 bytes. Part of the stored format.
 pub(crate) const LINE_BITS: u32 = 512;
 
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
-/// 512 bits in one cache line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
@@ -23,7 +22,7 @@ pub struct Line(pub(super) [u64; 8]);
 /// [`LineBitmap::count_union`] unites this number of lines at a time, in a buffer of 4 KiB on the stack.
 const BLOCK: usize = 64;
 
-/// A bitmap of whole lines, and the number of its set bits. Invariant: `set_bits` bits are set.
+/// Invariant: `set_bits` is the number of set bits in `lines`.
 #[derive(PartialEq)]
 pub(super) struct LineBitmap {
     set_bits: u64,
@@ -37,7 +36,6 @@ impl fmt::Debug for LineBitmap {
 }
 
 impl LineBitmap {
-    /// A bitmap of `num_lines` lines of zeros, or an error if memory is lacking.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let len = usize::try_from(num_lines).unwrap_or(usize::MAX);
         Ok(LineBitmap { lines: try_zeroed(len)?, set_bits: 0 })
@@ -56,7 +54,7 @@ impl LineBitmap {
         &self.lines
     }
 
-    /// The lines, and the number of set bits. A caller that sets bits in the lines must also update the number.
+    /// A caller that sets bits in the lines must also update the number of set bits.
     pub(super) fn lines_mut(&mut self) -> (&mut [Line], &mut u64) {
         (&mut self.lines, &mut self.set_bits)
     }
@@ -74,7 +72,7 @@ impl LineBitmap {
     }
 
     /// Writes `bytes` at byte `offset`, where all bits must still be 0. Only the first `len` bytes of the bitmap are in
-    /// use. The old bytes are not read, because reading untouched memory would cost another page fault.
+    /// use. The old bytes are not read, because reading untouched memory costs a page fault.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`. On error the bitmap is unchanged.
@@ -94,8 +92,7 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// Changes 64-bit words of the bitmap back to earlier values. `words` has the index and the earlier value of each
-    /// word.
+    /// Restores earlier values of 64-bit words. `words` has the index and the earlier value of each.
     pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
         let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
         for &(index, before) in words {
@@ -132,7 +129,6 @@ impl LineBitmap {
         })
     }
 
-    /// Changes this bitmap back to `earlier`, a copy of it.
     pub(super) fn restore(&mut self, earlier: &LineBitmap) {
         self.lines.copy_from_slice(&earlier.lines);
         self.set_bits = earlier.set_bits;
@@ -169,7 +165,7 @@ fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result
 mod tests {
     use super::*;
 
-    /// A bitmap with the given bytes. Each byte is given with its offset.
+    /// A bitmap with the given pairs of offset and byte.
     fn bitmap(num_lines: u64, bytes: &[(u64, u8)]) -> LineBitmap {
         let mut bitmap = LineBitmap::zeroed(num_lines).unwrap();
         let len = bitmap.as_bytes().len();
@@ -192,7 +188,6 @@ mod tests {
         }
     }
 
-    /// A large union is counted piece by piece, and the counts of the pieces are summed.
     #[test]
     fn a_union_of_several_pieces_is_counted_in_each() {
         let num_bytes = 2 * PIECE_BYTES as u64 + 3 * LINE_BYTES;

@@ -1,4 +1,4 @@
-//! A Bloom filter that grows, in either layout of bits, with or without a window.
+//! A Bloom filter that grows, in either layout, with or without a window.
 
 use std::alloc::Layout;
 
@@ -20,35 +20,32 @@ mod merge;
 
 use generations::{Generation, Generations, Parts};
 
-/// A Bloom filter that grows, in either layout of bits. The [module](crate::bloom) describes its guarantees.
+/// A Bloom filter that grows. The [module](crate::bloom) describes its guarantees.
 ///
-/// A filter is a list of sub-filters. Items are added to the newest sub-filter. The filter contains an item if any of
-/// its sub-filters does.
-// The first sub-filter stores the parameters of the filter. So a small filter needs no memory besides its one
-// sub-filter. A server may hold millions of small filters.
+/// A filter is a list of sub-filters. Items are added to the newest. The filter contains an item if any sub-filter
+/// does.
+// The first sub-filter stores the filter's parameters, so a small filter needs no memory besides this sub-filter.
 //
 // Invariants: a filter without a window has at least one sub-filter, and only one if it does not scale. All sub-filters
-// have the same layout. In a windowed filter, the layout is [`BitLayout::Lines`]. In each slice, all sub-filters except
-// the newest are full, unless the filter was loaded: loading does not check this.
+// have the same layout, [`BitLayout::Lines`] if the filter has a window. In each slice, all sub-filters except the
+// newest are full. Loading does not check this.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
     parts: Parts,
 }
 
-/// The size in bytes of a [`BloomFilter`]. The server's enum, of a filter or a box with a partially loaded filter, has
-/// the same size.
+/// The size of a [`BloomFilter`] in bytes.
 pub(crate) const OWN_BYTES: u64 = 48;
 
-/// The size in bytes of RedisBloom's struct for a filter. RedisBloom's `BF.INFO` includes it.
+/// The size in bytes of RedisBloom's struct for a filter, which its `BF.INFO` includes.
 const REDISBLOOM_BYTES: u64 = 32;
 
-// A server may hold millions of small filters. So its enum, which is like this `Result`, must not be larger than a
-// filter.
+// The module has an enum like this `Result`: a filter, or a box with a partially loaded one. A server may hold millions
+// of filters, so the enum must not be larger than a filter.
 const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
 impl BloomFilter {
-    /// An empty filter with this layout and these parameters. A RedisBloom-compatible filter ignores the seed, since
-    /// RedisBloom has none.
+    /// An empty filter. A RedisBloom-compatible filter ignores the seed, since RedisBloom has none.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
@@ -63,27 +60,24 @@ impl BloomFilter {
         }
     }
 
-    /// An empty RedisBloom-compatible filter with the parameters of a filter that RedisBloom made. They may lie outside
-    /// the ranges for new filters. RedisBloom stores a growth factor, here `growth`, even for a filter that does not
-    /// scale.
+    /// An empty filter with the parameters of a filter that RedisBloom made, which may lie outside the ranges for new
+    /// filters. A filter that does not scale stores `growth` as its growth factor, as RedisBloom does.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
     #[doc(hidden)]
     pub fn classic(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
-        // The parameters are derived from the first sub-filter, as in a loaded filter. If the filter scales, its first
-        // sub-filter has half its error rate. Half of a subnormal rate may be rounded; then the derived rate differs
-        // from the argument.
+        // The parameters are derived from the first sub-filter, as in a loaded filter. Halving a subnormal rate may
+        // round it, so that the derived rate differs from the given one.
         let (rules, shape) = Rules::new(&params, growth)?;
         Ok(SubFilter::from_shape(rules, shape, limit)?.into())
     }
 
-    /// An empty windowed filter whose newest slice is `newest_slice`. Methods without a time parameter answer for the
-    /// time of the newest slice.
+    /// An empty windowed filter whose newest slice is `newest_slice`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`. `limit` is called once, with
-    /// the bytes that all slices take together.
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`, which is asked once for the
+    /// bytes of all slices.
     pub fn windowed(
         params: Params,
         windowing: Windowing,
@@ -111,8 +105,8 @@ impl BloomFilter {
         Ok(BloomFilter { parts: Parts::from_vec(sub_filters) })
     }
 
-    /// Makes a windowed filter from its generations and their sub-filters, oldest first. A generation has the items of
-    /// one slice of time.
+    /// Makes a windowed filter from its generations and sub-filters, oldest first. A generation has the items of one
+    /// slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
@@ -129,7 +123,7 @@ impl BloomFilter {
         Ok(BloomFilter { parts: Parts::Many(sub_filters, Some(Box::new(ring))) })
     }
 
-    /// An empty filter with the same layout and parameters, in new memory.
+    /// An empty filter with the same layout, parameters and window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
@@ -155,7 +149,7 @@ impl BloomFilter {
         })
     }
 
-    /// Moves the filter out. The filter that remains has no sub-filters and must not be used.
+    /// Moves the filter out. The filter left behind is invalid and must not be used.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, BloomFilter { parts: Parts::Many(Vec::new(), None) })
     }
@@ -163,7 +157,7 @@ impl BloomFilter {
     /// The layout of the filter.
     #[inline(always)]
     pub fn layout(&self) -> BitLayout {
-        // A windowed filter without items has no sub-filter, but its layout is always `Lines`.
+        // A windowed filter may have no sub-filters, but its layout is always `Lines`.
         self.chain().first().map_or(BitLayout::Lines, |first| first.spec.layout())
     }
 
@@ -173,8 +167,8 @@ impl BloomFilter {
         self.ring().map(|ring| &ring.windowing)
     }
 
-    /// The parameters that the filter was made with. RedisBloom does not store them. So for a RedisBloom-compatible
-    /// filter, error rate and capacity are derived from the first sub-filter, and the seed is 0.
+    /// The parameters that the filter was made with. RedisBloom does not store them: for its filters, error rate and
+    /// capacity are derived from the first sub-filter, and the seed is 0.
     #[inline(always)]
     pub fn params(&self) -> &Params {
         match self.ring() {
@@ -188,7 +182,7 @@ impl BloomFilter {
         self.chain().iter().map(SubFilter::info)
     }
 
-    /// The sub-filters themselves, oldest first.
+    /// The sub-filters, oldest first.
     #[doc(hidden)]
     #[inline(always)]
     pub fn chain(&self) -> &[SubFilter] {
@@ -206,7 +200,7 @@ impl BloomFilter {
         }
     }
 
-    /// The window of the filter and its generations (the items of each slice of time); `None` without a window.
+    /// The window and the generations of a windowed filter.
     #[inline(always)]
     fn ring(&self) -> Option<&Generations> {
         if let Parts::Many(_, ring) = &self.parts { ring.as_deref() } else { None }
@@ -217,13 +211,13 @@ impl BloomFilter {
         if let Parts::Many(_, ring) = &mut self.parts { ring.as_deref_mut() } else { None }
     }
 
-    /// The slices of a windowed filter that have items, oldest first. The list is empty without a window.
+    /// The slices of a windowed filter that have items, oldest first.
     pub(crate) fn generations(&self) -> &[Generation] {
         self.ring().map_or(&[], |ring| &ring.list)
     }
 
-    /// Each generation (the items of one slice of time) with its sub-filters, oldest first. A filter without a window
-    /// has one generation.
+    /// Each generation (the items of one slice) with its sub-filters, oldest first. A filter without a window has one
+    /// generation.
     pub(crate) fn by_generation(&self) -> impl Iterator<Item = (Generation, &[SubFilter])> {
         let whole = Generation { age: 0, len: self.chain().len() as u32, renewed: 0 };
         let (plain, mut rest) = (self.ring().is_none().then_some(whole), self.chain());
@@ -234,8 +228,8 @@ impl BloomFilter {
         })
     }
 
-    /// The number of generations that are expired after the window has moved forward by `slices_later` slices, and the
-    /// number of their sub-filters.
+    /// The numbers of generations and of sub-filters that expire when the window moves forward by `slices_later`
+    /// slices.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
         let Some(ring) = self.ring() else { return (0, 0) };
         let most = u64::from(ring.windowing.generations());
@@ -243,7 +237,7 @@ impl BloomFilter {
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
     }
 
-    /// The sub-filters that are not expired after the window has moved forward by `slices_later` slices, oldest first.
+    /// The sub-filters that do not expire when the window moves forward by `slices_later` slices, oldest first.
     #[inline]
     fn live_after(&self, slices_later: u64) -> &[SubFilter] {
         match slices_later {
@@ -252,7 +246,7 @@ impl BloomFilter {
         }
     }
 
-    /// The index of the first sub-filter that belongs to the newest slice.
+    /// The index of the newest slice's first sub-filter.
     #[inline]
     fn newest_start(&self) -> usize {
         match self.ring() {
@@ -269,12 +263,11 @@ impl BloomFilter {
         &self.chain()[self.newest_start()..]
     }
 
-    /// Returns the function that hashes an item for [`Live::add_hashes`]. The command-line tool calls it.
+    /// Hashes an item for [`Live::add_hashes`]. The command-line tool calls it.
     #[doc(hidden)]
     #[inline(always)]
     pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
-        // This function is not inlined, because it would make the loops that call it too large to be inlined
-        // themselves.
+        // If this function were inlined, the loops that call it would become too large to be inlined.
         #[inline(never)]
         fn hash_in_list(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
             hash(layout, item, seed)
@@ -283,20 +276,20 @@ impl BloomFilter {
         move |item| hash_in_list(layout, item, seed)
     }
 
-    /// A view of the filter at `time`: it answers as if the expired items were removed.
+    /// A view of the filter that ignores items that have expired at `time`.
     #[inline]
     pub fn at(&self, time: Time) -> Present<'_> {
         let ring = self.ring();
         self.after(ring.map_or(0, |ring| ring.windowing.window.present(ring.newest_slice, time) - ring.newest_slice))
     }
 
-    /// A view of the filter as it is after its window has moved forward by `slices_later` slices.
+    /// A view of the filter as it will be after its window has moved forward by `slices_later` slices.
     #[inline]
     fn after(&self, slices_later: u64) -> Present<'_> {
         Present { filter: self, slices_later }
     }
 
-    /// Gives access to the filter for changes at `time`.
+    /// Access to the filter for changes at `time`.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -318,8 +311,7 @@ impl BloomFilter {
         self.after(0).may_contain_all(items, found);
     }
 
-    /// The number of items that the filter holds: added items that were new and have not expired. After a merge the
-    /// number is an estimate.
+    /// The number of unexpired items that were new when added. After a merge the number is an estimate.
     #[inline]
     pub fn num_items(&self) -> u64 {
         self.after(0).num_items()
@@ -335,7 +327,7 @@ impl BloomFilter {
         self.after(0).false_positive_rate()
     }
 
-    /// Whether the filter is in the state of a newly made filter.
+    /// Whether the filter has neither items nor set bits.
     pub fn is_empty(&self) -> bool {
         match &self.parts {
             Parts::One(only) => only.num_items == 0 && only.set_bits() == 0,
@@ -343,8 +335,7 @@ impl BloomFilter {
         }
     }
 
-    /// The number of items that all sub-filters together are sized for. In a windowed filter, it is the number of items
-    /// that the window is sized for.
+    /// The number of items that the filter, or its window, is sized for.
     pub fn capacity(&self) -> u64 {
         match self.ring() {
             None => self.chain().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.spec.capacity)),
@@ -352,30 +343,29 @@ impl BloomFilter {
         }
     }
 
-    /// A lower bound of the number of new items that can be added before the filter grows or rejects them. Items that
-    /// the filter already contains take no room.
+    /// A lower bound of the number of new items that fit before the filter grows or rejects items.
     #[inline]
     pub fn room(&self) -> u64 {
         self.newest().last().map_or(0, SubFilter::room)
     }
 
-    /// Whether adding `additions` items changes only bits and the number of items, but not the list of sub-filters. The
-    /// server module calls this method.
+    /// Whether `additions` items certainly need no new sub-filter; false with a window. The server module calls this
+    /// method.
     #[doc(hidden)]
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &SubFilter| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
-        // The number of items in a RedisBloom-compatible sub-filter is at most its number of bits. At high error rates,
-        // its number of bits may be less than its capacity.
+        // In RedisBloom's layout, the number of items is at most the number of bits, which may be less than the
+        // capacity at high error rates.
         let counts = |newest: &SubFilter| newest.num_items.saturating_add(additions) <= newest.spec.num_bits;
         self.ring().is_none() && self.chain().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
 
-    /// The bytes of the filter: of all bitmaps and structs. For a RedisBloom-compatible filter, the result is the one
-    /// of RedisBloom's `BF.INFO`.
+    /// The bytes of the filter with all bitmaps. For a RedisBloom-compatible filter, the number that RedisBloom's
+    /// `BF.INFO` reports.
     pub fn size_bytes(&self) -> u64 {
-        // In the layout `lines`, a single sub-filter is a field of the filter, so `OWN_BYTES` includes it. RedisBloom
-        // keeps every sub-filter in a list.
+        // In the layout `lines`, a single sub-filter is stored in the filter itself. RedisBloom keeps every sub-filter
+        // in a list.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -383,8 +373,7 @@ impl BloomFilter {
         self.held_bytes(self.chain()) - in_place
     }
 
-    /// The bytes of the filter if its sub-filters, `sub_filters`, are in a list, as they are when a further one is
-    /// appended.
+    /// The bytes of the filter if it holds `sub_filters` in a list, as it does when it grows.
     fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
         let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { REDISBLOOM_BYTES };
         let ring = self.ring().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
@@ -393,14 +382,13 @@ impl BloomFilter {
     }
 }
 
-/// The probability that at least one of several independent sub-filters, each with its rate, reports an absent item as
-/// present.
+/// The probability that at least one of several sub-filters reports an absent item as present, from the rate of each.
 fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
-    // The sum of logarithms is precise even for rates below 1e-16; a product of `1 - rate` would round them to 0.
+    // The sum of logarithms is precise even for rates below 1e-16.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }
 
-/// A view of a filter at a given time. The view ignores items that have expired by this time, and changes nothing.
+/// A view of a filter at a given time, which ignores items that have expired by then.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -417,13 +405,13 @@ pub struct Present<'a> {
 }
 
 impl Present<'_> {
-    /// The sub-filters that have not expired at the time of this view, oldest first.
+    /// The sub-filters that have not expired at this view's time, oldest first.
     #[inline]
     fn live(&self) -> &[SubFilter] {
         self.filter.live_after(self.slices_later)
     }
 
-    /// The answer of [`BloomFilter::may_contain`] at the time of this view.
+    /// [`BloomFilter::may_contain`] at this view's time.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
         let item = item.as_ref();
@@ -433,7 +421,7 @@ impl Present<'_> {
         }
     }
 
-    /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of this view.
+    /// [`BloomFilter::may_contain_all`] at this view's time.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -444,7 +432,7 @@ impl Present<'_> {
         look_up_chunks(self.live(), hashes, |_, is_found| found(is_found));
     }
 
-    /// The result of [`BloomFilter::num_items`] at the time of this view.
+    /// [`BloomFilter::num_items`] at this view's time.
     #[inline]
     pub fn num_items(&self) -> u64 {
         let (dead, _) = self.filter.dead(self.slices_later);
@@ -453,9 +441,9 @@ impl Present<'_> {
         })
     }
 
-    /// The result of [`BloomFilter::fill_ratio`] at the time of this view.
+    /// [`BloomFilter::fill_ratio`] at this view's time.
     pub fn fill_ratio(&self) -> f64 {
-        // A sub-filter that this library did not make may have bits set that no item can set.
+        // A loaded sub-filter may have bits set that no item can set.
         let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
             let num_bits = sub_filter.spec.num_bits;
             (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
@@ -463,21 +451,20 @@ impl Present<'_> {
         if all > 0.0 { set / all } else { 0.0 }
     }
 
-    /// The result of [`BloomFilter::false_positive_rate`] at the time of this view. An item that was added in several
-    /// slices sets the same bits in each. So these slices share false positives, and the rate is lower than for
-    /// different items.
+    /// [`BloomFilter::false_positive_rate`] at this view's time. Slices that contain the same item share the false
+    /// positives that its bits cause, which lowers the rate.
     pub fn false_positive_rate(&self) -> f64 {
         let (live, generations) = (self.live(), &self.filter.generations()[self.filter.dead(self.slices_later).0..]);
-        // Without a sub-filter the rate may be -0.0; `abs` makes it 0.0.
+        // The sum of no rates may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // An item sets the same bits only in sub-filters of the same size. If each generation has one sub-filter, all
-        // sizes are equal. Otherwise, items that were added again do not lower the rate.
+        // An item sets the same bits only in sub-filters of equal size. If a generation has several sub-filters, sizes
+        // differ, and items that were added again do not lower the rate.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // A single bitmap with the items of all slices would report every item that any sub-filter reports. So its rate
-        // is an upper bound. An item that was added in several slices counts once in this bitmap.
+        // An upper bound: the rate of a single bitmap with the items of all slices. There, an item that is in several
+        // slices counts once.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))
@@ -516,8 +503,8 @@ impl From<SubFilter> for BloomFilter {
     }
 }
 
-/// The sub-filters that a filter has removed because they expired. Freeing large bitmaps takes long, so the caller may
-/// send this value to another thread.
+/// The sub-filters that a filter has removed because they expired. Freeing them takes long if they are large, so the
+/// caller may do it on another thread.
 ///
 /// ```
 /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -542,8 +529,6 @@ impl Expired {
     }
 }
 
-/// Copies the filter as [`BloomFilter::try_clone`] does.
-///
 /// ```
 /// # use rollcall_core::bloom::BloomFilter;
 /// let filter: BloomFilter = ["ann", "ben"].into_iter().collect();
@@ -558,8 +543,7 @@ impl Clone for BloomFilter {
     }
 }
 
-/// Makes a filter with the number of items as its capacity, and otherwise the parameters of [`Params::default`]. The
-/// items are first collected into a list.
+/// Makes a filter with the number of items as its capacity, and otherwise [`Params::default`].
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

@@ -1,12 +1,11 @@
-//! Look-ups in a filter of many sub-filters, at a cost of little more than one comparison per sub-filter.
+//! Look-ups in a filter of many sub-filters.
 //!
-//! An item has bits in one or more lines of 512 bits. The positions of the bits in its first line are the same in every
-//! sub-filter. Only the index of this line depends on the size of the sub-filter. So a mask of these bits is made once
-//! for a group of sub-filters, and compared with one line of each sub-filter. The comparison has no branch, because a
-//! mispredicted branch would cost more than a comparison. In a full sub-filter, about one line in thirty matches by
-//! chance. The other lines of the item are read only in sub-filters that match.
+//! The positions of an item's bits in its first line are the same in every sub-filter; only the index of the line
+//! differs. So one mask of these bits is compared with a line of each sub-filter in a group. The comparison has no
+//! branch, because a mispredicted branch costs more than a comparison. In a full sub-filter, one line in thirty matches
+//! by chance. The item's other lines are read only in sub-filters that match.
 //!
-//! The constants of this file may be changed: nothing stored depends on them.
+//! Nothing stored depends on the constants of this file.
 
 use super::bitmap::Line;
 #[cfg(target_arch = "x86_64")]
@@ -18,51 +17,46 @@ use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks, 
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The largest number of sub-filters in a group: an item's first lines in all of them are compared in one step. A
-/// window of up to seven slices, with eight generations, is one group. A larger number means fewer groups, and each
-/// group costs time. But the lines of a group should stay in the first-level cache.
+/// The largest number of sub-filters that are compared in one step. A larger number would mean fewer steps, but the
+/// lines of a group should stay in the first-level cache.
 const GROUP: usize = 8;
 
-// A group has at most `GROUP` sub-filters, and the mask `Candidates` has a bit for each.
+// The mask `Candidates` has a bit for each sub-filter of a group.
 const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 
-/// A single bitmap of at least this number of lines, 256 KiB, is prefetched. Smaller bitmaps fit into a second-level
-/// cache, and a core overlaps loads from there by itself.
+/// The smallest single bitmap that is prefetched, in lines: 256 KiB. Smaller bitmaps fit into a second-level cache,
+/// where prefetching saves no time.
 const FAR_FROM_LINES: usize = 4096;
 
-/// Several bitmaps with at least this number of lines in all, 640 KiB, are prefetched. They fill most of a second-level
-/// cache.
+/// The smallest sum of several bitmaps that are prefetched, in lines: 640 KiB, most of a second-level cache.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
-/// One of several bitmaps is prefetched if it has at least this number of lines, 32 KiB. Smaller bitmaps stay in a
-/// cache near the core while a list of items is looked up.
+/// The smallest of several bitmaps that is prefetched, in lines: 32 KiB. Smaller bitmaps stay in a cache near the core.
 const ONE_FAR_FROM_LINES: usize = 512;
 
-/// If most items are expected to be present, this number of sub-filters is looked up first: the newest, which hold most
-/// of the items.
+/// If most items are expected to be present, this number of newest sub-filters, which hold most of the items, is looked
+/// up first.
 const NEWEST: usize = 4;
 
-/// Whether most items of a list are expected to be in the filter. A wrong expectation costs time but changes no answer.
+/// Whether most items of a list are expected to be in the filter. A wrong expectation only costs time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Expected {
     Absent,
     Present,
 }
 
-/// The outcome of [`screen_chunk`], the first step of a look-up, for up to 64 hashes.
+/// The outcome of [`screen_chunk`], the first step of a look-up.
 struct Screened {
     found: Marks,
     /// The mask of the hashes that are undecided.
     open: Marks,
     /// The number of sub-filters, from the oldest on, that may contain undecided hashes.
     num_oldest: usize,
-    /// For each undecided hash, the mask of the sub-filters that may contain it. It is not used if there is a single
-    /// sub-filter.
+    /// For each undecided hash, the mask of the sub-filters that may contain it; unused for a single sub-filter.
     candidates: [Candidates; CHUNK],
 }
 
 impl Screened {
-    /// The outcome of a look-up that left no hash undecided.
     fn found(found: Marks) -> Self {
         Screened { found, open: 0, candidates: [0; CHUNK], num_oldest: 0 }
     }
@@ -86,8 +80,8 @@ pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expec
 /// 3. Call `found` for `before` and hash the chunk `next`, item by item in turn, so that a processor overlaps both.
 /// 4. Compare the first lines of `chunk`, and prefetch the other lines of the hashes that stay undecided.
 ///
-/// All prefetches of a chunk follow each other closely, because a processor then looks up the addresses of several
-/// pages at a time.
+/// The prefetches of a chunk follow each other closely, so that a processor looks up the addresses of several pages at
+/// a time.
 pub(super) fn look_up_chunks(
     sub_filters: &[SubFilter],
     hashes: impl Iterator<Item = Hash128>,
@@ -103,8 +97,7 @@ pub(super) fn look_up_chunks(
         let marks = resolve_chunk(sub_filters, before, &screened);
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
         screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk of hashes is most likely like this one. An undecided hash counts as found: if many are
-        // undecided, most of them are found later.
+        // The next chunk is most likely like this one. If many hashes are undecided, most of them are found later.
         let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
         expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);
@@ -113,7 +106,7 @@ pub(super) fn look_up_chunks(
     (0..before.len()).for_each(|i| answer(before, marks, i));
 }
 
-/// Whether these sub-filters are so large that their lines should be prefetched before a look-up.
+/// Whether these sub-filters are so large that prefetching saves time.
 pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
     match sub_filters {
         [only] => only.lines().len() >= FAR_FROM_LINES,
@@ -121,10 +114,8 @@ pub(super) fn is_far(sub_filters: &[SubFilter]) -> bool {
     }
 }
 
-/// Prefetches the lines that [`look_up_chunk`] reads first for the hashes in the mask `pending`, unless the lines are
-/// in a cache. These are the first lines of the hashes. For a single sub-filter and `Expected::Present`, all lines are
-/// prefetched: [`SubFilter::insert_chunk`] and look-ups of present items read all of them. RedisBloom-compatible
-/// sub-filters prefetch their bits themselves.
+/// Prefetches the lines that a look-up reads first. For a single sub-filter and `Expected::Present` these are all lines
+/// of an item, otherwise its first lines. RedisBloom-compatible sub-filters prefetch their bits themselves.
 pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
         _ if is_classic(sub_filters) || !is_far(sub_filters) => {}
@@ -136,17 +127,16 @@ pub(super) fn prefetch(sub_filters: &[SubFilter], hashes: &[Hash128], pending: M
     }
 }
 
-/// Prefetches the first line of each hash in the mask `pending`, in each sub-filter that is not small. All lines of one
-/// sub-filter are prefetched before those of the next. The processor then finds the addresses of pages faster, because
-/// they are in one part of the page table.
+/// Prefetches the first line of each hash in the mask `pending`, sub-filter by sub-filter: addresses in the same
+/// sub-filter are translated faster, since they share a part of the page table.
 fn prefetch_first(group: &[SubFilter], hashes: &[Hash128], pending: Marks) {
     for lines in group.iter().map(SubFilter::lines).filter(|lines| lines.len() >= ONE_FAR_FROM_LINES) {
         marked(pending).for_each(|i| probe::prefetch(lines, hashes[i], 0..1));
     }
 }
 
-/// The first step of a look-up: compares the first lines of the hashes, at most [`CHUNK`], in all sub-filters. Some
-/// hashes may stay undecided. The lines that [`resolve_chunk`] reads for them are prefetched.
+/// The first step of a look-up: compares the first lines of the hashes, and prefetches the lines that [`resolve_chunk`]
+/// reads for undecided hashes.
 fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     match (sub_filters, hashes) {
         (_, [hash]) => Screened::found(look_up(sub_filters, *hash).into()),
@@ -162,8 +152,7 @@ fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expecte
     }
 }
 
-/// The second step of a look-up, after `screen_chunk`. Returns the mask of the hashes that any of the sub-filters may
-/// contain.
+/// The second step of a look-up: decides the undecided hashes. Returns the mask of all hashes that may be contained.
 fn resolve_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], screened: &Screened) -> Marks {
     let &Screened { found, open, num_oldest, ref candidates } = screened;
     if open == 0 {
@@ -181,16 +170,16 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
         return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
-    // Few absent items have all bits of their first line set. So few hashes are undecided after this.
+    // Few absent items match in their first line, so few hashes stay undecided.
     let open = probe::screen_chunk(shape, lines, hashes);
     Screened { open, num_oldest: 1, ..Screened::found(0) }
 }
 
 /// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
-    // Without a window, most items are in the newest sub-filters. In a windowed filter, items are spread evenly over
-    // the sub-filters, which all have one size unless a slice has several. Comparing the sizes of the oldest and the
-    // newest sub-filter distinguishes the two cases well enough, since a wrong guess costs only time.
+    // Without a window, sub-filters grow and the newest hold most items. In a window, most sub-filters have one size
+    // and as many items. Comparing the oldest and the newest size tells both cases apart; a wrong guess only costs
+    // time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
@@ -198,9 +187,8 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// The first step of a look-up in several sub-filters, group after group, newest first. A hash that is found is not
-/// looked up in older groups. In the oldest group only the first line of each hash is compared. The hashes that match
-/// stay undecided (`open`) for [`resolve_chunk`], and their other lines are fetched from memory meanwhile.
+/// The first step of a look-up in several sub-filters, group after group, newest first. In the oldest group only first
+/// lines are compared. The hashes that match there stay undecided, while their other lines are fetched from memory.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     let mut far = None;
@@ -228,14 +216,13 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
             }
         }
         let Some(next) = next else {
-            // No group is left. `resolve_chunk` will decide about the hashes whose first line matches in this group,
-            // the oldest.
+            // This was the oldest group. `resolve_chunk` will decide the hashes that match in their first line here.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
         if expected == Expected::Present && is_far() {
-            // Most of the hashes whose first line matches will be found in this group. So lines of the next group are
-            // prefetched only for the other hashes.
+            // Most of the matching hashes will be found in this group, so lines of the next group are prefetched only
+            // for the others.
             prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);
@@ -243,7 +230,7 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
     screened
 }
 
-/// Returns the mask of the hashes in `pending` that are in a sub-filter of the group. For each hash, `candidates` has
+/// Returns the mask of the hashes in `pending` that a sub-filter of the group contains. For each hash, `candidates` has
 /// the mask of the sub-filters to look in.
 fn contained(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
     let shape = group[0].spec.item_shape();
@@ -254,27 +241,25 @@ fn contained(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates
     }
 }
 
-/// Whether all sub-filters of a group have the same size.
 fn is_even(group: &[SubFilter]) -> bool {
     group.iter().all(|sub_filter| sub_filter.spec.geometry == group[0].spec.geometry)
 }
 
-/// The bitmaps of a group, filled up with empty bitmaps to [`GROUP`].
+/// The bitmaps of a group, filled up to [`GROUP`] with empty ones.
 fn bitmaps(group: &[SubFilter]) -> [&[Line]; GROUP] {
     let mut bitmaps = [&[][..]; GROUP];
     bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
     bitmaps
 }
 
-/// Does the same as [`contained`] for sub-filters with different numbers of lines or bits per item. All hashes that may
-/// be in one sub-filter are looked up there in one call.
+/// Like [`contained`], for sub-filters with different numbers of lines or bits per item.
 fn contained_in_uneven(
     group: &[SubFilter],
     hashes: &[Hash128],
     pending: Marks,
     candidates: &[Candidates; CHUNK],
 ) -> Marks {
-    // For each sub-filter, this has the mask of the hashes that may be in it.
+    // For each sub-filter, the mask of the hashes that may be in it.
     let mut of_each = [0; GROUP];
     for i in marked(pending) {
         for which in marked(candidates[i].into()) {
@@ -304,7 +289,7 @@ pub(super) fn look_up(sub_filters: &[SubFilter], hash: Hash128) -> bool {
 
 fn look_up_in_many(sub_filters: &[SubFilter], hash: Hash128) -> bool {
     if is_classic(sub_filters) {
-        // The newest sub-filter is looked up first. It is the largest, so most items of the filter are in it.
+        // The newest sub-filter is the largest, so most items are in it.
         return sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash));
     }
     sub_filters.rchunks(GROUP).any(|group| {
@@ -314,7 +299,7 @@ fn look_up_in_many(sub_filters: &[SubFilter], hash: Hash128) -> bool {
     })
 }
 
-/// Whether one of the sub-filters in the mask `candidates` may contain the item of this hash, newest first.
+/// Whether a sub-filter in the mask `candidates` may contain the item of this hash.
 #[inline(always)]
 fn has_any(group: &[SubFilter], mut candidates: Candidates, hash: Hash128) -> bool {
     while let Some(newest) = newest(candidates) {
@@ -326,19 +311,17 @@ fn has_any(group: &[SubFilter], mut candidates: Candidates, hash: Hash128) -> bo
     false
 }
 
-/// The index of the newest sub-filter in the mask.
 fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes to `candidates`
-/// (all 0 before) the mask of the sub-filters in which all bits of the hash in this line are set. Returns the mask of
-/// the hashes that match in any sub-filter.
+/// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes the mask of the
+/// sub-filters that match to `candidates`, which is all 0 before. Returns the mask of the hashes that match in any
+/// sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
-    // No group is larger than `GROUP`, so `min` changes nothing. But it tells the compiler an upper bound, so that it
-    // unrolls the loop over the bitmaps.
+    // `min` changes nothing, but lets the compiler unroll the loop over the bitmaps.
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
@@ -348,8 +331,8 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
             }
         },
         _ => {
-            // The masks are written in one loop and read in another. A wide load right after several 64-bit stores to
-            // the same address would have to wait for these stores.
+            // The masks are written in one loop and read in another, because a wide load right after narrower stores to
+            // the same address has to wait.
             let mut masks = [[0; 8]; CHUNK];
             marked(pending).for_each(|i| lay_out(&mut masks[i], places(hashes[i].lo), probes));
             for i in marked(pending) {
@@ -360,15 +343,14 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
     (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
 }
 
-/// The smallest number of bits per line among these sub-filters. In a sub-filter with more bits per line, the remaining
-/// bits are compared later.
+/// The smallest number of bits per line among these sub-filters. The others have further bits that are compared later.
 #[inline(always)]
 fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which `has_bits` returns true for an item's first line, whose index is derived from `x`.
-/// If `is_even` is true, all bitmaps have the same size, so the line has the same index in all of them.
+/// The mask of the bitmaps in which an item's first line has its bits. `x` gives the index of the line, which is the
+/// same in all bitmaps if `is_even`.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

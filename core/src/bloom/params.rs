@@ -13,17 +13,16 @@ named! {
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum BitLayout {
-        /// The cache-line layout: the bits of an item lie in a few cache lines. It is Rollcall's own layout, and the
-        /// faster one.
+        /// Rollcall's own layout: the bits of an item lie in a few cache lines. It is the faster one.
         Lines = "lines",
-        /// RedisBloom's layout: the bits of an item lie anywhere in the bitmap. It is for imported data, and for
-        /// filters that will be exported.
+        /// RedisBloom's layout: the bits of an item lie anywhere. It is for filters that are imported from RedisBloom
+        /// or will be exported to it.
         Classic = "classic",
     }
 }
 
-/// The parameters that a filter is made with and stored with. If two filters have equal parameters, and the same items
-/// were added in the same order, all their bits are equal.
+/// The parameters of a filter. Filters with equal parameters, to which the same items were added in the same order,
+/// have equal bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
     /// The false-positive rate: the largest share of absent items that the filter may report as present.
@@ -36,7 +35,7 @@ pub struct Params {
     pub seed: u64,
 }
 
-/// The parameters of the filter that a server makes when `BF.ADD` adds an item to a key that does not exist.
+/// The parameters of a filter that `BF.ADD` creates.
 impl Default for Params {
     fn default() -> Self {
         Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 }
@@ -82,8 +81,7 @@ impl Params {
     }
 }
 
-/// The error for an expansion above [`Params::MAX_EXPANSION`]. The argument may have any numeric type, since a client
-/// may ask for a number that does not fit in a `u32`.
+/// The error for an expansion above [`Params::MAX_EXPANSION`], which may not fit in a `u32`.
 pub fn expansion_error(expansion: impl Display) -> Error {
     Error::out_of_range(Parameter::Expansion, format_args!("from 0 to {}", Params::MAX_EXPANSION), expansion)
 }
@@ -94,7 +92,7 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     Error::check_range(is_within, Parameter::ErrorRate, "more than 0 and less than 1", error_rate)
 }
 
-/// The window of a windowed filter: how far back it reaches, and whether items that are added again expire later.
+/// The window of a filter.
 ///
 /// ```
 /// use rollcall_core::bloom::Windowing;
@@ -109,66 +107,62 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
 pub struct Windowing {
     /// The window of time.
     pub window: Window,
-    /// Whether an item that is added again expires later. If false, an item expires at a fixed time after it was first
-    /// added.
+    /// Whether an item that is added again expires later. If not, it expires at a fixed time after it was first added.
     pub refresh: bool,
 }
 
 impl Windowing {
-    /// The largest number of slices that a filter's window may have.
+    /// The largest number of slices of a filter's window.
     pub(crate) const MAX_SLICES: u32 = 64;
 
-    /// The default number of slices of a filter's window. The server module, the command-line tool and the Python
-    /// package use it.
+    /// The default number of slices. The server module, the command-line tool and the Python package use it.
     #[doc(hidden)]
     pub const fn default_slices(refresh: bool) -> u32 {
-        // With `refresh`, an item that is added again is stored once per slice. So more slices take more memory, and
-        // the default is lower.
+        // With `refresh`, an item may be stored once per slice, so more slices take more memory.
         if refresh { 2 } else { 4 }
     }
 
-    /// A window of `seconds` seconds that is divided into `slices` slices or fewer ([`Window::new`]).
+    /// A window of `seconds` seconds in `slices` slices or fewer ([`Window::new`]).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64. Also if `seconds` is 0, more than [`Window::MAX_SECONDS`]
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64, or if `seconds` is 0, more than [`Window::MAX_SECONDS`]
     /// or less than `slices`.
     pub fn new(seconds: u64, slices: u32, clock_source: ClockSource, refresh: bool) -> Result<Self, Error> {
         Ok(Windowing { window: Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?, refresh })
     }
 
-    /// The largest number of generations that the filter has at a time. A generation has the items of one slice.
+    /// The largest number of generations (the items of one slice) at a time.
     pub fn generations(&self) -> u32 {
         self.window.slices() + 1
     }
 
-    /// The same window, with another value of `is_volatile`: whether a server deletes the filter when all its items
-    /// have expired. The server module calls this method.
+    /// The same window, with another answer to whether a server deletes the filter when all its items have expired. The
+    /// server module calls this method.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
         Windowing { window: self.window.with_volatile(is_volatile), ..self }
     }
 
-    /// Whether two filters with these windows can be merged. The windows must be equal, except for `is_volatile`.
+    /// Whether filters with these windows can be merged: all but `is_volatile` must be equal.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.with_volatile(false) == other.with_volatile(false)
     }
 
-    /// The parameters of each generation (the items of one slice) of a filter with `params`. The command-line tool
-    /// calls this method.
+    /// The parameters of each generation (the items of one slice). The command-line tool calls this method.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.
     #[doc(hidden)]
     pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
-        // A windowed filter must scale. Otherwise a burst of items in one slice would be rejected, although the filter
-        // holds no more than its capacity.
+        // If a windowed filter did not scale, it could reject a burst of items in one slice although it holds no more
+        // than its capacity.
         let expected = "at least 1 with a window";
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
-        // An absent item is looked up in all slices, so the error rates of the slices add up.
+        // An absent item is looked up in all slices, so their error rates add up.
         let error_rate = params.error_rate / f64::from(self.generations());
-        // With `refresh`, all items may be added again in every slice. So each slice may have to hold all items.
+        // With `refresh`, all items may be added again in one slice.
         let generations = if self.refresh { 1 } else { u64::from(self.window.slices()) };
         let of_generation = Params { error_rate, capacity: params.capacity.div_ceil(generations), ..*params };
         of_generation.validate()?;

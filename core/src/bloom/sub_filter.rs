@@ -1,5 +1,4 @@
-//! A sub-filter, in either layout of bits: its derived parameters, its bits and its number of items. A filter that
-//! grows is a chain of sub-filters.
+//! A sub-filter, in either layout. A filter that grows is a chain of sub-filters.
 
 use std::alloc::Layout;
 
@@ -15,37 +14,37 @@ use crate::hash::{Hash128, Marks, classic_hash, hash64, hash128};
 use crate::shared::{Pool, Shared, own_layout};
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 
-/// The parameters of a filter, and the parameters that are derived from them for one of its sub-filters.
+/// The parameters that are derived from those of a filter for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the filter to which the sub-filter belongs. In RedisBloom's layout they are derived from the
-    /// sub-filter, so only those of the first sub-filter are right for the filter.
+    /// The parameters of the filter. In RedisBloom's layout they are derived from the sub-filter, and right only in the
+    /// first.
     pub(super) params: Params,
-    /// The index of the sub-filter in its filter, from 0 on. RedisBloom's layout does not need it and has 0.
+    /// The index in the filter, from 0 on; always 0 in RedisBloom's layout.
     index: u64,
     /// The number of items that the sub-filter is sized for.
     pub(super) capacity: u64,
     /// The false-positive rate that the sub-filter may have at its capacity.
     pub(super) error_rate: f64,
-    /// The numbers of lines of the bitmap, of lines per item, and of an item's bits in each line. RedisBloom's layout,
-    /// where an item's bits lie anywhere, is described as one line per bit of an item.
+    /// The numbers of lines, of lines per item, and of an item's bits in each line. In RedisBloom's layout, each bit of
+    /// an item counts as a line.
     pub(crate) geometry: Geometry,
     /// The number of bits of the bitmap that items can set.
     pub(crate) num_bits: u64,
     /// Bytes of the bitmap.
     pub(super) num_bytes: u64,
-    /// The number of set bits with which the sub-filter is full; `u64::MAX` if the number of items alone decides.
+    /// The number of set bits at which the sub-filter is full; `u64::MAX` if the number of items alone decides.
     full_bits: u64,
     /// The parameters that only RedisBloom's layout has.
     pub(crate) classic: Option<Classic>,
 }
 
-/// Two caches of shared derived parameters: one for first sub-filters, one for later sub-filters. The caches are
-/// separate, since the sub-filters of one long filter can fill a cache.
+/// Shared derived parameters: of first and of later sub-filters. They are separate, since a single long filter can fill
+/// one pool.
 static SPECS: [Pool<Spec>; 2] = [Pool::new(), Pool::new()];
 
 impl Spec {
-    /// The derived parameters of sub-filter `index` of a filter in the cache-line layout.
+    /// For sub-filter `index` of a filter in the cache-line layout.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the sub-filter would be too large.
@@ -70,7 +69,7 @@ impl Spec {
         )
     }
 
-    /// The derived parameters of a sub-filter in RedisBloom's layout.
+    /// For a sub-filter in RedisBloom's layout.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.
@@ -97,15 +96,15 @@ impl Spec {
         )
     }
 
-    /// The derived parameters of the sub-filter that follows `newest` and gets the index `index`. `self` belongs to the
-    /// first sub-filter of the filter.
+    /// The parameters of the sub-filter that follows `newest` and gets the index `index`. `self` is the first
+    /// sub-filter's.
     ///
     /// # Errors
     /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] if the sub-filter would be too large.
     pub(super) fn next(&self, newest: &Self, index: u64) -> Result<Shared<Self>, Error> {
         match (&self.classic, &newest.classic) {
-            // A filter is stored with the rules of its first sub-filter alone. After a merge, later sub-filters may
-            // have other rules. They are ignored, so that a filter grows in the same way after it was saved and loaded.
+            // Only the rules of the first sub-filter are stored. After a merge, later sub-filters may have other rules,
+            // which are ignored, so that a filter grows the same way after it was loaded.
             (Some(Classic { rules, .. }), Some(newest)) if rules.scales() => {
                 Self::of_shape(*rules, false, newest.shape.next(rules.growth, rules.options)?)
             }
@@ -119,7 +118,6 @@ impl Spec {
         if self.classic.is_some() { BitLayout::Classic } else { BitLayout::Lines }
     }
 
-    /// The numbers of lines and of bits per line for an item in the cache-line layout.
     #[inline(always)]
     pub(super) fn item_shape(&self) -> ItemShape {
         (self.geometry.lines_per_item, self.geometry.probes_per_line)
@@ -135,8 +133,7 @@ impl Spec {
         array_bytes::<Line>(self.geometry.num_lines).saturating_add(size_of::<SubFilter>() as u64)
     }
 
-    /// Checks that a sub-filter with `num_items` items has at least as many bits, since each counted item has set a new
-    /// bit.
+    /// Checks that there are at most as many items as bits, since each counted item has set a new bit.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -160,9 +157,9 @@ impl Spec {
         Error::check_same(Parameter::ErrorRate, self.error_rate, theirs.error_rate)
     }
 
-    /// The maximum-likelihood estimate of the number of items from the number of set bits. See Swamidass and Baldi,
-    /// "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. If
-    /// every bit is set, the result is the estimate for a single 0 bit.
+    /// The most likely number of items for this number of set bits (Swamidass and Baldi, "Mathematical Correction for
+    /// Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2). If every bit is set, the
+    /// result is that for a single 0 bit.
     pub(super) fn estimate_items(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return sizing::estimate_items(&self.geometry, set_bits);
@@ -172,13 +169,12 @@ impl Spec {
         (-all / f64::from(self.hashes()) * libm::log(free / all)).max(0.0)
     }
 
-    /// The estimated false-positive rate of a sub-filter in the cache-line layout with `num_items` items.
+    /// The estimated false-positive rate with `num_items` items, in the cache-line layout.
     pub(super) fn rate_of(&self, num_items: f64) -> f64 {
         sizing::false_positive_rate(&self.geometry, num_items)
     }
 
-    /// The estimated false-positive rate with `set_bits` set bits. In RedisBloom's layout, it is the fraction of set
-    /// bits to the power of the number of hashes, as for independent positions.
+    /// The estimated false-positive rate with `set_bits` set bits.
     pub(super) fn rate_with(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return self.rate_of(self.estimate_items(set_bits));
@@ -188,19 +184,18 @@ impl Spec {
     }
 
     /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
-    /// sub-filters. A union must reserve this sum for its growth. It is 0 if the filter does not scale.
+    /// sub-filters.
     pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // In RedisBloom's layout nothing is reserved, so only the present rate of a union is limited. With a reserve,
-        // hardly any union could hold more items than its capacity.
+        // RedisBloom's layout keeps no part of the error rate back for later sub-filters, so only the present rate of a
+        // union is limited.
         if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }
 
-/// A Bloom filter of a fixed size. It takes hashes instead of items.
+/// A Bloom filter of a fixed size, which takes hashes instead of items.
 ///
 /// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and the bits after these bytes are 0.
-/// `num_items` is at most the number of bits of the bitmap, since an item counts only if it sets a new bit. So the sum
-/// of `num_items` over all sub-filters that fit in memory does not overflow.
+/// `num_items` is at most the number of bits, so sums over sub-filters in memory do not overflow.
 #[derive(Debug, PartialEq)]
 pub struct SubFilter {
     pub(super) bitmap: LineBitmap,
@@ -229,8 +224,8 @@ pub struct SubFilterInfo {
 }
 
 impl SubFilter {
-    /// An empty sub-filter in the cache-line layout, with a false-positive rate of at most `error_rate` while it holds
-    /// up to `capacity` items.
+    /// An empty sub-filter in the cache-line layout, for up to `capacity` items at a false-positive rate of at most
+    /// `error_rate`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
@@ -247,8 +242,7 @@ impl SubFilter {
         Self::from_spec(Spec::of_shape(rules, true, shape)?, 0, limit)
     }
 
-    /// An empty sub-filter. `limit` is asked whether a value that takes `held_bytes` may grow by the bytes of the
-    /// sub-filter.
+    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the sub-filter.
     ///
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`].
@@ -293,7 +287,7 @@ impl SubFilter {
         self.num_items
     }
 
-    /// Sets the number of items that the bits represent. Loading and unions call this method.
+    /// Sets the number of items that the bits represent, after loading or a union.
     pub(crate) fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
         self.spec.check_items(num_items)?;
         self.num_items = num_items;
@@ -305,18 +299,18 @@ impl SubFilter {
         self.bitmap.set_bits()
     }
 
-    /// The bytes of the sub-filter, as `BF.INFO` reports them. RedisBloom's struct of a sub-filter has 64 bytes.
+    /// The bytes that `BF.INFO` reports. RedisBloom's struct of a sub-filter has 64 bytes.
     pub(super) fn reported_bytes(&self) -> u64 {
         let own = if self.classic().is_some() { 64 } else { size_of::<Self>() as u64 };
         own + self.spec.num_bytes
     }
 
-    /// The bytes of the bitmap. The cast is lossless, since the bitmap is in memory.
+    /// The bytes of the bitmap.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bitmap.as_bytes()[..self.spec.num_bytes as usize]
     }
 
-    /// Writes `bytes` at byte `offset` of the bitmap, where all bits must still be 0. Loading calls this method.
+    /// Writes `bytes` at byte `offset` of the bitmap, where all bits must still be 0.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
@@ -333,7 +327,7 @@ impl SubFilter {
         self.bitmap.overwrite_bytes(offset, bytes, self.spec.num_bytes as usize)
     }
 
-    /// Whether the sub-filter is full, so that new items are not added to it.
+    /// Whether no more new items may be added.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.num_items >= self.spec.capacity || self.set_bits() >= self.spec.full_bits
@@ -350,7 +344,7 @@ impl SubFilter {
 
     /// Whether a sub-filter with `num_items` items and `set_bits` set bits is within its capacity.
     pub(super) fn holds(&self, num_items: u64, set_bits: u64) -> bool {
-        // The last item that fits may overshoot the limit of set bits by all of its bits.
+        // The last item that fits may exceed the limit of set bits by all of its bits.
         let most_bits = self.spec.full_bits.saturating_add(self.spec.hashes().into());
         num_items <= self.spec.capacity && set_bits < most_bits
     }
@@ -364,8 +358,7 @@ impl SubFilter {
         }
     }
 
-    /// Looks up the hashes in the mask `pending`, of at most 64 hashes. Returns the mask of the hashes for which
-    /// [`Self::may_contain`] is true.
+    /// Returns the mask of the hashes, at most 64, in the mask `pending` for which [`Self::may_contain`] is true.
     pub(super) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         match &self.spec.classic {
             None => probe::contains_chunk(self.spec.item_shape(), self.lines(), hashes, pending, false),
@@ -389,7 +382,7 @@ impl SubFilter {
         is_new
     }
 
-    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that newly set a bit.
+    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of those that newly set a bit.
     pub(super) fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
         let (lines, set_bits) = self.bitmap.lines_mut();
         let (new, free) = match &self.spec.classic {
@@ -401,7 +394,7 @@ impl SubFilter {
         new
     }
 
-    /// Calls `visit` with the index of each 64-bit word of the bitmap that inserting this hash may change.
+    /// Calls `visit` with the index of each 64-bit word that inserting this hash may change.
     pub(super) fn words_of(&self, hash: Hash128, mut visit: impl FnMut(usize)) {
         const WORDS: usize = size_of::<Line>() / size_of::<u64>();
         let Geometry { lines_per_item, num_lines, .. } = self.spec.geometry;
@@ -434,10 +427,10 @@ pub(super) fn hash(layout: BitLayout, item: &[u8], seed: u64) -> Hash128 {
     }
 }
 
-/// The sub-filters that a stored header describes, each with its number of items. Their bitmaps are not allocated yet.
+/// The sub-filters that a stored header describes, each with its number of items.
 pub(crate) type Described = Vec<(Shared<Spec>, u64)>;
 
-/// Makes the sub-filters that a header describes, with zeroed bitmaps.
+/// Makes the described sub-filters, with zeroed bitmaps.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].

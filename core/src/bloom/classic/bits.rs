@@ -12,16 +12,15 @@ use super::sizing::{Rules, Shape};
 use crate::bits;
 use crate::hash::{Hash128, Marks, marked};
 
-/// This number of an item's bits is prefetched for a look-up. In a full filter each bit is set with chance 1/2. So only
-/// one absent item in four needs more of its bits read. The number may be changed: nothing stored depends on it.
+/// The number of an item's bits that are prefetched for a look-up. In a full filter half of the bits are set, so only a
+/// quarter of absent items need more bits. Nothing stored depends on this number.
 const FIRST_PROBES: u32 = 2;
 
-/// Bitmaps of at least this number of words, 8 MiB, are prefetched. Smaller bitmaps fit in a third-level cache. The
-/// processor overlaps loads from there by itself, so prefetching would slow down look-ups. The number may be changed:
-/// nothing stored depends on it.
+/// The smallest bitmap that is prefetched, in 64-bit words: 8 MiB. Smaller bitmaps fit in a third-level cache, where
+/// prefetching would slow down look-ups. Nothing stored depends on this number.
 pub(in crate::bloom) const PREFETCH_FROM_WORDS: usize = 1 << 20;
 
-/// The parameters that only sub-filters in RedisBloom's layout have, and the positions of an item's bits.
+/// What only sub-filters in RedisBloom's layout have.
 #[derive(Debug, PartialEq)]
 pub struct Classic {
     /// The rules by which the filter grows.
@@ -36,8 +35,8 @@ impl Classic {
         Classic { rules, shape, modulus: Modulus::new(shape.num_positions()) }
     }
 
-    /// For each hash in the mask `pending`, prefetches the first `probes` bits. It does so only for large bitmaps and
-    /// two or more hashes, because otherwise it saves no time.
+    /// Prefetches the first `probes` bits of each hash in the mask `pending`. For a small bitmap or a single hash this
+    /// would save no time, so nothing is prefetched.
     fn prefetch(&self, words: &[u64], hashes: &[Hash128], pending: Marks, probes: u32) {
         if words.len() < PREFETCH_FROM_WORDS || pending.count_ones() < 2 {
             return;
@@ -54,8 +53,8 @@ impl Classic {
         // The loop has no early exit, because a branch for each bit would be mispredicted half the time.
         let has =
             |which| self.modulus.positions(hash, which).fold(true, |all, position| all & bits::get(words, position));
-        // Half of the look-ups of an absent item end at the first bit. The next two bits share a branch, because two
-        // branches would be mispredicted more often than one.
+        // Half of the look-ups of absent items end at the first bit. The next two bits share a branch: two branches
+        // would be mispredicted more often than one.
         let few = self.shape.hashes < 3;
         (few || has(0..1) && has(1..3)) && {
             let mut rest = self.modulus.positions(hash, if few { 0 } else { 3 }..self.shape.hashes);
@@ -63,13 +62,13 @@ impl Classic {
         }
     }
 
-    /// Looks up the hashes in the mask `pending`. Returns the mask of the hashes that may have been inserted.
+    /// Returns the mask of those hashes in `pending` that may have been inserted.
     pub(in crate::bloom) fn contains_chunk(&self, lines: &[Line], hashes: &[Hash128], pending: Marks) -> Marks {
         self.prefetch(bytemuck::cast_slice(lines), hashes, pending, FIRST_PROBES);
         marked(pending).fold(0, |found, i| found | (Marks::from(self.contains(lines, hashes[i])) << i))
     }
 
-    /// Sets the bits of the item with this hash. Returns how many of them were 0 before.
+    /// Sets the bits of the item with this hash. Returns how many of these bits were 0.
     #[inline(always)]
     pub(in crate::bloom) fn insert(&self, lines: &mut [Line], hash: Hash128) -> u64 {
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
@@ -92,39 +91,38 @@ impl Classic {
         })
     }
 
-    /// Calls `visit` with the index of the 64-bit word of each bit of the item with this hash.
+    /// Calls `visit` with the index of the 64-bit word of each of the item's bits.
     pub(in crate::bloom) fn words_of(&self, hash: Hash128, visit: impl FnMut(usize)) {
         let positions = self.modulus.positions(hash, 0..self.shape.hashes);
         positions.map(|position| position / bits::WORD_BITS).for_each(visit);
     }
 }
 
-/// Computes remainders modulo the number of bits of a sub-filter. It multiplies, because a division takes several times
-/// as long.
+/// Computes remainders modulo the number of bits of a sub-filter. It multiplies, because division is several times
+/// slower.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Modulus {
     positions: u64,
-    /// At most 1 less than `2^64 / positions`.
+    /// `2^64 / positions`, at most 1 too small.
     reciprocal: u64,
 }
 
 impl Modulus {
     fn new(positions: u64) -> Self {
-        // Every valid shape has at least one position. `max` only rules out a division by zero.
+        // A valid shape has at least one position; `max` only rules out a division by zero.
         let positions = positions.max(1);
         Modulus { positions, reciprocal: u64::MAX / positions }
     }
 
     #[inline(always)]
     fn of(self, x: u64) -> u64 {
-        // The quotient before rounding is less than 1 below `x / positions`. So the rounded quotient is exact or 1 too
-        // small.
+        // The rounded quotient is exact or 1 too small.
         let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = x - quotient * self.positions;
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions of the item's bits with the indices `which`.
+    /// The positions of the item's bits with the indices `which`, from 0.
     #[inline(always)]
     fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

@@ -1,7 +1,6 @@
-//! RedisBloom's layout: for data imported from RedisBloom, and for filters that will be exported to RedisBloom.
+//! RedisBloom's layout, for filters that are imported from RedisBloom or will be exported to it.
 //!
-//! If RedisBloom is given the same items in the same order, its filter has the same bits and answers. Filters also grow
-//! by RedisBloom's rules.
+//! Given the same items in the same order, these filters have the same bits, answers and sizes as RedisBloom's.
 
 pub(crate) mod bits;
 pub(crate) mod sizing;

@@ -9,8 +9,7 @@
 //! ENTRIES_IS_BITS  2^capacity; the capacity becomes the number of items that fit
 //! ```
 //!
-//! A bitmap takes whole words of 64 bits. If it has `2^n2` bits and that is less than 64, the rest of the word stays
-//! unused.
+//! A bitmap has whole words of 64 bits. If `2^n2` is less than 64, the rest of the word stays unused.
 
 use super::super::bitmap::LINE_BYTES;
 use super::super::params::Params;
@@ -27,20 +26,18 @@ pub const FORCE64: u32 = 4;
 pub const NO_SCALING: u32 = 8;
 pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 
-/// The growth factor that RedisBloom stores by default.
+/// The growth factor that RedisBloom stores if none is given.
 pub const DEFAULT_GROWTH: u32 = 2;
 
 /// The largest number of sub-filters that a loaded RedisBloom-compatible filter may have. RedisBloom halves the error
-/// rate for each sub-filter, and an `f64` below 1 becomes 0 after at most 1,075 halvings. So no filter made by
-/// RedisBloom has more than 1,200 sub-filters. With 1,200 sub-filters, a header is shorter than 64 KiB. If the limit
-/// were lowered, stored filters could become unreadable.
+/// rate for each sub-filter, and an `f64` becomes 0 after at most 1,075 halvings. A lower limit could make stored
+/// filters unreadable.
 const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
-/// The error rate of each sub-filter is that of the previous sub-filter times this factor, as in RedisBloom.
+/// The error rate of a sub-filter as a multiple of the previous one's, as in RedisBloom.
 const TIGHTENING: f64 = 0.5;
 
-/// The natural logarithm of 2 with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give
-/// another number of hashes than RedisBloom's.
+/// ln 2 with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give another number of hashes.
 #[expect(clippy::approx_constant, reason = "RedisBloom's digits decide, not the nearest double")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
@@ -48,24 +45,24 @@ const LN_2_SQUARED: f64 = 0.480453013918201;
 /// Largest number of bits per item. The smallest positive error rate requires 1550.
 const MAX_BITS_PER_ITEM: f64 = 1600.0;
 
-/// The largest size of a sub-filter, in bytes. With this limit, the sum of a few bit positions fits in 64 bits.
+/// The largest size of a sub-filter, in bytes. It leaves room for sums of bit positions in 64 bits.
 const MAX_BYTES: u64 = 1 << 57;
 
 /// The largest `n2` (base-2 logarithm of the number of bits) that stays within [`MAX_BYTES`].
 const MAX_N2: u8 = 60;
 
-/// The rules by which a filter in RedisBloom's layout grows: option flags and a growth factor.
+/// How a filter in RedisBloom's layout grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
     /// The option flags, as RedisBloom stores them.
     pub options: u32,
-    /// The growth factor that RedisBloom stores, also for filters that do not scale.
+    /// The growth factor that RedisBloom stores, even if the filter does not scale.
     pub growth: u32,
 }
 
 impl Rules {
-    /// Returns the option flags and growth factor of a new filter, and the shape of its first sub-filter. The growth
-    /// factor is the expansion, or `growth` if the filter does not scale.
+    /// Returns the rules of a new filter, and the shape of its first sub-filter. The growth factor is the expansion, or
+    /// `growth` if the filter does not scale.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the first sub-filter would be too large, or if a parameter is out of range.
@@ -76,12 +73,11 @@ impl Rules {
         Ok((Rules { options, growth }, Shape::new(params.error_rate * tightening, params.capacity, options)?))
     }
 
-    /// Derives the parameters of a filter from its option flags, its growth factor and its first sub-filter. RedisBloom
-    /// does not store the parameters.
+    /// Derives the parameters of a filter, which RedisBloom does not store, from its first sub-filter.
     pub(in crate::bloom) fn params(self, first: &Shape) -> Params {
         let (asked, scales) = (first.error_rate / TIGHTENING, self.scales());
-        // In a filter that scales, the first sub-filter has half the filter's rate. A header that RedisBloom did not
-        // write may have a first rate of 0.5 or more. Its double is not below 1, so the first rate itself is used.
+        // In a filter that scales, the first sub-filter has half the filter's error rate. If a header gives the first
+        // sub-filter a rate of 0.5 or more, doubling would exceed the valid range.
         let error_rate = if scales && asked < 1.0 { asked } else { first.error_rate };
         Params { error_rate, capacity: first.capacity, expansion: if scales { self.growth } else { 0 }, seed: 0 }
     }
@@ -90,8 +86,6 @@ impl Rules {
         self.options & NO_SCALING == 0
     }
 
-    /// Checks the rules of a stored filter, and its number of sub-filters.
-    ///
     /// # Errors
     /// [`Error::Corrupt`] names the invalid field.
     pub(crate) fn validate(self, num_sub_filters: u64) -> Result<(), Error> {
@@ -138,7 +132,7 @@ impl Shape {
             (num_bits, n2, (num_bits as f64 / bits_per_item) as u64)
         } else {
             let wanted = capacity as f64 * bits_per_item;
-            // The comparison relies on `wanted` never being NaN.
+            // `wanted` is never NaN, so the comparison is reliable.
             if wanted > (MAX_BYTES * 8) as f64 {
                 return Err(too_large());
             }
@@ -158,7 +152,7 @@ impl Shape {
         Ok(Shape { capacity, error_rate, bits_per_item, hashes: hashes(bits_per_item) as u32, num_bytes, n2 })
     }
 
-    /// The shape of the sub-filter that RedisBloom appends after this sub-filter.
+    /// The shape of the sub-filter that RedisBloom would append next.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the sub-filter would be too large.
@@ -179,13 +173,13 @@ impl Shape {
         self.num_bytes.div_ceil(LINE_BYTES)
     }
 
-    /// The number of bits that items can set. Bit positions are remainders modulo this number.
+    /// The number of bits that items can set: bit positions are remainders modulo this number.
     pub fn num_positions(&self) -> u64 {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
     }
 
-    /// Checks that a stored or received shape is consistent. A shape from another release of RedisBloom may differ from
-    /// the result of [`Shape::new`]. So only the fields that affect the answers of the filter are checked.
+    /// Checks a stored or received shape. Another release of RedisBloom may compute other shapes than [`Shape::new`],
+    /// so only fields that affect the filter's answers are checked.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the invalid field.
@@ -211,8 +205,7 @@ impl Shape {
 }
 
 fn bits_per_item(error_rate: f64) -> f64 {
-    // This calls the platform's logarithm, as RedisBloom does. The one in the crate `libm` may differ in the last bit.
-    // Filters store their shapes, so loading a filter does not compute the logarithm again.
+    // RedisBloom uses the platform's logarithm. The one in the crate `libm` may differ in the last bit.
     -error_rate.ln() / LN_2_SQUARED
 }
 
@@ -221,8 +214,6 @@ fn hashes(bits_per_item: f64) -> f64 {
     libm::ceil(LN_2 * bits_per_item)
 }
 
-/// Checks the option flags of a filter that this library did not make.
-///
 /// # Errors
 /// [`Error::Corrupt`] for unknown flags, and for filters of RedisBloom before 2.0, which have 32-bit hashes.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
@@ -235,7 +226,7 @@ pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Results of `BF.RESERVE` in RedisBloom 2.8.2: error rate (after halving), capacity, bits per item, hashes, bytes.
+    /// From `BF.RESERVE` in RedisBloom 2.8.2: error rate (after halving), capacity, bits per item, hashes, bytes.
     #[rustfmt::skip]
     const SHAPES: [(f64, u64, f64, u32, u64); 15] = [
         (0.01, 100, 9.585058377367446, 7, 120),
@@ -244,7 +235,7 @@ mod tests {
         (0.000125, 4000, 18.705672688718064, 13, 9360),
         (0.25, 1, 2.8853900817779294, 3, 8),
         (0.5, 1000, 1.4426950408889647, 2, 184),
-        // If ln 2 had all its digits, the result would be 2 hashes here.
+        // With all digits of ln 2, the result would be 2 hashes.
         (0.500_000_000_000_000_1, 1000, 1.4426950408889643, 1, 184),
         (0.9, 1, 0.21929410911295547, 1, 8),
         (0.999_999, 10, 2.0813700217506453e-06, 1, 8),
@@ -265,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Sub-filters that RedisBloom 2.8.2 has appended, with option flags that no command of RedisBloom sets.
+    /// Expected values are from RedisBloom 2.8.2, with option flags that none of its commands sets.
     #[test]
     fn powers_of_two_are_those_of_redisbloom() {
         let grown = |options, capacity| {
@@ -300,8 +291,8 @@ mod tests {
                 Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
             ));
         }
-        // At a rate near 1, an item takes a tiny fraction of a bit. So a size rounded up to a power of two has room for
-        // 10^19 more items.
+        // At a rate near 1, an item takes a tiny fraction of a bit. A size rounded up to a power of two then has room
+        // for 10^19 more items.
         assert!(matches!(
             Shape::new(1.0 - f64::EPSILON / 2.0, u64::MAX, 0),
             Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })

@@ -10,17 +10,17 @@ use crate::hash::{CHUNK, Hash128, first_marks};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
-/// The state of a sub-filter before items were added to it, to undo the additions.
+/// What is needed to undo additions to a sub-filter.
 enum Undo {
-    /// A copy of the whole sub-filter. This variant is chosen if it takes less memory than [`Undo::Words`] would.
+    /// A copy of the sub-filter, if it takes less memory than [`Undo::Words`].
     Whole(SubFilter),
-    /// The 64-bit words that the additions may change, each as its index and its earlier value, and the earlier number
-    /// of items.
+    /// The index and the earlier value of each 64-bit word that the additions may change, and the earlier number of
+    /// items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
 impl Undo {
-    /// Saves those parts of `sub_filter` that change when items with these hashes are added.
+    /// Saves what additions of these hashes may change.
     fn new(sub_filter: &SubFilter, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
         hashes.iter().for_each(|&hash| sub_filter.words_of(hash, |_| len += 1));
@@ -35,7 +35,7 @@ impl Undo {
         Ok(Undo::Words { words, num_items: sub_filter.num_items })
     }
 
-    /// Changes the sub-filter back to the saved state. Its bitmap keeps its address in memory.
+    /// Restores the saved state. The bitmap keeps its address in memory.
     fn put_back(self, sub_filter: &mut SubFilter) {
         match self {
             Undo::Whole(whole) => {
@@ -50,18 +50,18 @@ impl Undo {
     }
 }
 
-/// An admission that is decided but not yet carried out. It owns all the memory that carrying it out needs.
+/// An admission that is decided but not yet carried out. It owns all memory that it will need.
 pub(super) struct Admitting {
     sorted: LookUp<Hash128>,
-    /// Items that the filter has already. They will be added to the newest slice too, so that they expire later. The
-    /// number before an item says how many new items precede it in the call.
+    /// Items that the filter has already and that will be added again, so that they expire later. Each comes with the
+    /// number of new items before it in the call.
     renewed: Vec<(usize, Hash128)>,
     /// The number of new items that the limit allows.
     admitted: usize,
     terms: Terms,
-    /// New sub-filters, for the case that the newest slice has to grow.
+    /// New sub-filters, if the newest slice has to grow.
     more: Vec<SubFilter>,
-    /// The error that kept the filter from growing. It is `None` for a windowed filter, where the error ends the call.
+    /// The error that kept a filter without a window from growing. With a window, such an error ends the call earlier.
     stopped: Option<Error>,
     reported: Vec<Admission>,
 }
@@ -72,15 +72,15 @@ impl Admitting {
         !self.terms.dry_run && (self.admitted > 0 || self.renews())
     }
 
-    /// Whether items are added again, to the newest slice, so that they expire later.
+    /// Whether items that the filter has already are added again, so that they expire later.
     pub(super) fn renews(&self) -> bool {
         !self.terms.dry_run && !self.renewed.is_empty()
     }
 }
 
 impl BloomFilter {
-    /// Decides item by item which may be added within the limit of `terms`, as if the window had moved forward by
-    /// `slices_later` slices. The filter is not changed yet.
+    /// Decides which items may be added within the limit of `terms`, as if the window had moved forward by
+    /// `slices_later` slices. The items are not added yet.
     ///
     /// # Errors
     /// The error that keeps a windowed filter from growing, or [`Error::OutOfMemory`].
@@ -113,15 +113,14 @@ impl BloomFilter {
             grown => grown,
         };
         if let (Parts::Many(all, Some(ring)), false) = (&mut self.parts, terms.dry_run) {
-            // The caller moves the window forward next. After that, no error may occur, so memory is reserved here.
+            // After the caller has moved the window forward, no error may occur. So memory is reserved here.
             try_reserve(&mut ring.list, 1)?;
             try_reserve(all, more.len())?;
         }
         Ok(Admitting { sorted, renewed, admitted, terms, more, stopped, reported })
     }
 
-    /// Adds the items that [`Self::plan_admission`] admitted, and returns the outcome for each item of the call. A
-    /// filter that does not scale rejects the items for which it has no room.
+    /// Adds the items that [`Self::plan_admission`] admitted. Returns the outcome for each item of the call.
     ///
     /// # Errors
     /// The error that keeps the filter from growing, or [`Error::OutOfMemory`]. On error the filter is unchanged.
@@ -130,13 +129,12 @@ impl BloomFilter {
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(sorted.into_answers(&reported));
         }
-        // The items may fit even if the filter could not grow, because the computed room is only a lower bound. Only
-        // adding them shows whether they fit.
+        // The computed room is only a lower bound, so the items may fit even if the filter could not grow.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
-        // In a windowed filter, all admitted items fit, so additions need not be undone. In other filters, the newest
-        // sub-filter is saved for this, unless it is full: then it will not change.
+        // In a windowed filter, all admitted items fit. In other filters, the newest sub-filter is saved, so that its
+        // additions can be undone. A full sub-filter does not change and is not saved.
         let before = match self.chain().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
                 Some(Undo::new(newest, sorted.new_items())?)
@@ -147,8 +145,8 @@ impl BloomFilter {
         let first = len - usize::from(has_newest);
         let end = self.fill(first, sorted.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
-            // Earlier items of the call may have set all bits of an item, so that it needs no room. New sub-filters
-            // that stayed empty for this reason are removed.
+            // New sub-filters that stayed empty are removed. Some items needed no room, because earlier items of the
+            // call had set all their bits.
             self.truncate(end + 1);
             return Ok(sorted.into_answers(&reported));
         }
@@ -165,7 +163,7 @@ impl BloomFilter {
     }
 
     /// Makes the sub-filters that the newest slice needs for `items` more items, after the window has moved forward by
-    /// `slices_later` slices. Also returns the error that prevented further sub-filters, if any.
+    /// `slices_later` slices. Also returns the error that prevented further sub-filters.
     fn sub_filters_for(
         &self,
         items: u64,
@@ -183,17 +181,16 @@ impl BloomFilter {
                 Ok(next) => next,
                 Err(error) => return (more, Some(error)),
             };
-            // A new sub-filter takes at least one item, even if its computed room, a lower bound, is 0.
+            // A new sub-filter takes at least one item, although its room, a lower bound, may be 0.
             room = room.saturating_add(next.room().max(1));
             more.push(next);
         }
         (more, None)
     }
 
-    /// Adds items to the sub-filters from index `first` on, in the order of the call: up to `most` items of the list
-    /// `new`, and all items of the list `renewed`. Writes the outcome of each item of `new` to `reported`. An item
-    /// without room is rejected if `goes_on` is true; otherwise the method returns `None`. On success it returns the
-    /// index of the last sub-filter that it used.
+    /// Adds items in the order of the call, to the sub-filters from index `first` on: up to `most` items of `new`, and
+    /// all of `renewed`. Writes the outcomes for `new` to `reported`. If an item has no room, the item is rejected if
+    /// `goes_on`; otherwise the result is `None`. On success the result is the index of the last used sub-filter.
     fn fill(
         &mut self,
         first: usize,
@@ -233,9 +230,8 @@ impl BloomFilter {
         Some(at)
     }
 
-    /// Inserts an item into the sub-filter at index `at` or, if this sub-filter is full, into the next. Returns false
-    /// if the sub-filters from `first` to `at` already contain the item. Returns `None` if there is no room for the
-    /// item.
+    /// Inserts an item into the sub-filter at index `at` or, if this is full, into the next. Returns false if the
+    /// sub-filters from `first` to `at` have the item already, and `None` if there is no room.
     fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
         let sub_filters = self.chain_mut();
         if look_up(&sub_filters[first..=*at], hash) {
@@ -257,8 +253,7 @@ mod tests {
     use crate::hash::hash128;
     use crate::size_limit::Unlimited;
 
-    /// To undo insertions, either words of 16 bytes each are saved, or a copy of the bitmap, whichever takes less
-    /// memory.
+    /// A saved word takes 16 bytes with its index.
     #[test]
     fn what_may_be_taken_back_is_kept_in_the_less_memory() {
         let mut filter = SubFilter::new(0.01, 1000, &Unlimited).unwrap();

@@ -1,4 +1,4 @@
-//! Changes of a filter: adding items, and removing what has expired as time passes.
+//! Changes of a filter: adding items, and removing expired items.
 
 use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired};
@@ -12,10 +12,8 @@ use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
-/// The largest number of sub-filters to which a filter grows. Every item is looked up in each sub-filter, so filling a
-/// filter takes time quadratic in their number. If each sub-filter is twice as large as the one before, there are never
-/// more than 64, because the capacity would overflow. If this limit were lowered, stored filters could become
-/// unreadable.
+/// The largest number of sub-filters to which a filter grows. Each item is looked up in every sub-filter, so the time
+/// to fill a filter is quadratic in their number. A lower limit could make stored filters unreadable.
 pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 
 impl Sealed for BloomFilter {}
@@ -47,9 +45,9 @@ impl Windowed for BloomFilter {
         };
         ring.newest_slice = slice;
         ring.list.drain(..generations);
-        // Any slice that is left has not expired. So `slices_later` is small, and the cast loses nothing.
+        // The remaining slices have not expired, so `slices_later` is small and the cast loses nothing.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
-        // The expired sub-filters are returned in a new list. If memory for this list is lacking, they are freed here.
+        // If memory for the list that is returned is lacking, the expired sub-filters are freed here.
         Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
     }
 
@@ -66,8 +64,7 @@ impl Windowed for BloomFilter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(ring) = self.ring() else { return Ok(Merging::default()) };
-        // Filters with other windows are skipped, since their slice numbers stand for other times. The merge rejects
-        // these filters later.
+        // Filters with other windows have other slice numbers. They are skipped here, and the merge rejects them later.
         let same = others.iter().filter_map(|other| other.ring());
         let same = same.filter(|other| other.windowing.is_like(&ring.windowing)).map(|other| other.newest_slice);
         ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
@@ -86,7 +83,7 @@ impl Windowed for BloomFilter {
             live.make(due);
         }
         let mark = match &mut live.value.parts {
-            // `insert` itself returns whether the item was new. So no look-up is needed before it.
+            // `insert` returns whether the item was new, so it needs no look-up before.
             Parts::One(only) if !only.is_full() => {
                 if only.insert(only.hash(item)) {
                     Mark::New
@@ -108,8 +105,7 @@ impl Windowed for BloomFilter {
     ) -> Result<(), Error> {
         let (due, mut first) = (live.due(), None);
         if due != Move::Stay {
-            // The window moves forward only when an item changes the filter. Items before the first such item are
-            // already in the filter.
+            // Items that change nothing do not move the window forward.
             while first.is_none() {
                 let Some(item) = items.next() else { return Ok(()) };
                 if live.value.is_changed_by(item, due) {
@@ -136,7 +132,8 @@ impl Windowed for BloomFilter {
             _ => 0,
         };
         // If the clock had jumped ahead and was set back, the slices are renumbered even if all items are rejected.
-        // Otherwise no item would expire for a long time, and the filter would keep rejecting items.
+        // Otherwise the items of the filter would expire far too late, and a full filter would reject items all this
+        // time.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
         live.outcome.changed |= admitting.renews();
@@ -159,8 +156,8 @@ impl Windowed for BloomFilter {
 }
 
 impl Live<'_, BloomFilter> {
-    /// Adds the items with these hashes, in order, and returns how many were new. It does the same as
-    /// [`Live::add_all`], but callers can hash on several threads. The command-line tool calls it.
+    /// Adds the items with these hashes, in order, and returns how many were new. It allows hashing on several threads.
+    /// The command-line tool calls it.
     ///
     /// # Errors
     /// The errors of [`Live::add`]. The items before the rejected item are added.
@@ -174,11 +171,11 @@ impl Live<'_, BloomFilter> {
     }
 }
 
-/// The outcome of adding a group of hashes to the sub-filters.
+/// The outcome of adding up to 64 hashes.
 struct AddedChunk {
     new: Marks,
     changed: bool,
-    /// The number of hashes that were added or found, in order, before an error occurred.
+    /// The number of hashes, in order, that were added or found before an error.
     handled: usize,
 }
 
@@ -189,20 +186,18 @@ impl BloomFilter {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // The clock jumped ahead and was set back, so the newest slice lies in the future. Any item, even one that
-            // the filter has already, makes the filter return to the clock's slice. Otherwise it would stay ahead while
-            // only known items are added.
+            // The newest slice lies in the future: the clock jumped ahead and was set back. Any item, even a known one,
+            // returns the filter to the clock's slice.
             _ => true,
         }
     }
 
-    /// Adds an item to a filter with any number of sub-filters. This method is not inlined, so that the code for a
-    /// single sub-filter stays small.
+    /// Adds an item to a filter with any number of sub-filters. It is not inlined, to keep the code for a single
+    /// sub-filter small.
     ///
     /// # Errors
-    /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale. Otherwise it is the
-    /// error that kept the filter from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). On
-    /// error the filter is unchanged.
+    /// For a new item without room: [`Error::Full`] if the filter does not scale, otherwise the error that kept it from
+    /// growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). On error the filter is unchanged.
     #[inline(never)]
     fn add_to_many(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
         let (added, result) = self.add_chunk(&[self.hasher()(item)], limit);
@@ -214,13 +209,11 @@ impl BloomFilter {
         })
     }
 
-    /// Adds the items with these hashes, in order. It calls `added` for each item, with whether the item was new. It
-    /// sets `changed` if any item changes the filter. Hashes are handled in chunks of up to 64. While `added` is called
-    /// for one chunk, the next chunk is hashed.
+    /// Adds the items with these hashes, in order. Calls `added` for each with whether it was new. Sets `changed` if
+    /// the filter changes. While `added` is called for up to 64 hashes, the next 64 items are hashed.
     ///
     /// # Errors
-    /// The errors of [`Self::add_to_many`], for the first rejected item. The items before this item are added, and
-    /// `added` was called for each of them.
+    /// The errors of [`Self::add_to_many`], for the first rejected item. The items before it are added.
     fn add_hashes(
         &mut self,
         hashes: impl Iterator<Item = Hash128>,
@@ -233,8 +226,8 @@ impl BloomFilter {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // `Present` prefetches all lines of the items: a single sub-filter inserts them without a look-up. `Absent`
-            // prefetches only the first lines, for the look-up in several sub-filters.
+            // A single sub-filter inserts items without a look-up, so all their lines are prefetched. A look-up in
+            // several sub-filters reads the first lines first.
             let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
             prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
@@ -246,22 +239,21 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Adds the items with these hashes, at most 64, in order. It stops at the first item that is rejected.
+    /// Adds the items with these hashes, at most 64, in order, up to the first rejected item.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
-        // All items are looked up here, once. Later, only the insertion of other items of this call can make an item
-        // known. So it is looked up again only in sub-filters to which this call added items. A single sub-filter with
-        // room for all items needs no look-up: inserting an item shows whether it is new.
+        // All items are looked up here. Later, an item can become known only by items of this call, so it is looked up
+        // again only in sub-filters that this call changes. A single sub-filter with room for all items needs no
+        // look-up, since inserting shows whether an item is new.
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.chain().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());
         let known = if fit_into_one { 0 } else { look_up_chunk(self.chain(), hashes, Expected::Absent) };
-        // With `refresh`, items that are in an older slice are added to the newest slice too, so that they expire
-        // later.
+        // With `refresh`, items of older slices are added to the newest slice too, so that they expire later.
         let renews = self.renews() && known != 0;
         let held = if renews { look_up_chunk(&self.chain()[start..], hashes, Expected::Absent) } else { known };
         let mut left = all & !(known & held);
         if !fit_into_one && let [.., newest] = &self.chain()[start..] {
-            // The look-up has read only the first line of most items, but inserting an item needs all its lines.
+            // The look-up has fetched only first lines, but inserting needs all lines of an item.
             prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
         }
         let (mut taken, mut handled) = (0, hashes.len());
@@ -273,13 +265,12 @@ impl BloomFilter {
                 (handled, result) = (left.trailing_zeros() as usize, Err(error));
                 break;
             }
-            // All hashes of `fitting` fit in the sub-filter, so its room need not be checked after each hash. `max`
-            // makes sure that the loop ends, even if the computed room of a new sub-filter is 0.
+            // All hashes of `fitting` fit, so the room is not checked after each. `max` ends the loop even if the room
+            // of a new sub-filter is computed as 0.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.chain_mut().last_mut() else { break };
-            // `insert_chunk` does not report an item as new if earlier items have set all its bits. So a duplicate is
-            // not reported as new.
+            // A duplicate is not reported as new, since its bits are already set.
             taken |= newest.insert_chunk(hashes, fitting);
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
@@ -294,8 +285,6 @@ impl BloomFilter {
         self.append(std::iter::once(next))
     }
 
-    /// Appends sub-filters to the newest slice.
-    ///
     /// # Errors
     /// [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = SubFilter>) -> Result<(), Error> {
@@ -327,7 +316,7 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Removes the last sub-filters of the newest slice, until the filter has `len` sub-filters, at least 1.
+    /// Removes the last sub-filters, until the filter has `len` of them, at least 1.
     pub(super) fn truncate(&mut self, len: usize) {
         let Parts::Many(all, ring) = &mut self.parts else { return };
         let dropped = all.len().saturating_sub(len) as u32;
@@ -341,8 +330,8 @@ impl BloomFilter {
         }
     }
 
-    /// Adds 1 to `renewed`, the number of items that were added again, of the last slice before the newest that
-    /// contains the item. It is called after the item was added to the newest slice too.
+    /// Finds the latest slice before the newest that has this item, and adds 1 to the slice's number of items that were
+    /// added again. The caller has just added the item to the newest slice.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         let Parts::Many(all, Some(ring)) = &mut self.parts else { return };
@@ -356,8 +345,8 @@ impl BloomFilter {
         }
     }
 
-    /// Makes the next sub-filter of the newest slice, after the slice's sub-filters `newest` and the new ones `more`.
-    /// Without it, the filter has `len` sub-filters and takes `held_bytes` bytes.
+    /// Makes the sub-filter that follows `newest` and `more` in the newest slice. Without it, the filter has `len`
+    /// sub-filters and takes `held_bytes` bytes.
     pub(super) fn next(
         &self,
         newest: &[SubFilter],
@@ -373,7 +362,6 @@ impl BloomFilter {
             let spec = first.spec.next(&last.spec, (newest.len() + more.len()) as u64)?;
             return SubFilter::from_spec(spec, held_bytes, limit);
         }
-        // This sub-filter is the first of its slice.
         let params = self.ring().map_or(self.params(), |ring| &ring.of_generation);
         let held_bytes = held_bytes.saturating_add(size_of::<Generation>() as u64);
         SubFilter::from_spec(Spec::of_lines(params, 0)?, held_bytes, limit)

@@ -1,5 +1,5 @@
-//! Unions of filters with equal parameters. Windowed filters are united slice by slice. Within a slice, sub-filters
-//! with the same index are united. One filter may have more sub-filters than the other.
+//! Unions of filters with equal parameters. Sub-filters of the same slice and index are united. A slice may have more
+//! sub-filters in one filter than in another.
 
 use std::iter::once;
 
@@ -13,23 +13,23 @@ use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 use crate::window::{Merging, Move};
 
-/// The largest relative error that rounding causes in the computed false-positive rate of a filter.
+/// The largest relative rounding error of the computed false-positive rate of a filter.
 const ROUNDING: f64 = 1e-12;
 
-/// The items of one slice in one filter: how many of them were added again later, and the sub-filters.
+/// The items of one slice in one filter: the number of those that were added again later, and the sub-filters.
 type Part<'a> = (u64, &'a [SubFilter]);
 
-/// The plan for one generation of the union: for the items of one slice.
+/// The plan for one slice of the union.
 struct Planned<'a> {
     age: u32,
-    /// The number of sub-filters that this filter has for the slice.
+    /// The number of sub-filters that the filter to be changed has for the slice.
     ours: usize,
     renewed: u64,
-    /// The items of the slice in those other filters that have any.
+    /// The items of this slice in the other filters. Filters without items in this slice are left out.
     theirs: Vec<Part<'a>>,
-    /// The number of items of each sub-filter in the union; `None` if the sub-filters of this filter do not change.
+    /// The number of items of each sub-filter in the union; `None` if the filter's sub-filters do not change.
     num_items: Option<Vec<u64>>,
-    /// Empty sub-filters to append to this filter's slice. The slice then has as many as in the filter with the most.
+    /// Empty sub-filters to append to the slice, up to the largest number that any merged filter has for it.
     added: Vec<SubFilter>,
 }
 
@@ -44,19 +44,17 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`. `merging` says how the slices of this filter are renumbered
-    /// before and after the merge. The newest slice becomes the latest that any of the filters has reached. Slices that
-    /// have expired by then are removed. Returns whether anything changed, and the removed sub-filters. Each slice of
-    /// the union has as many sub-filters as in the filter with the most.
+    /// Turns the filter into the union with `others`. `merging` says how this filter's slices are renumbered before and
+    /// after the merge. The newest slice of the union is the latest of all filters. Expired slices are removed. Returns
+    /// whether anything changed, and the removed sub-filters.
     ///
-    /// If one of the merged sub-filters already has all bits of the union, the union takes over the number of items of
-    /// this sub-filter. Otherwise the number is estimated from the bits. The result is at least the largest number
-    /// among the merged sub-filters, and at most the sum of their numbers.
+    /// If a merged sub-filter already has all bits of the union, the union takes over its number of items. Otherwise
+    /// the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
-    /// rate of the union would exceed the rate asked for. Other errors come from `limit` or are [`Error::OutOfMemory`].
-    /// On error the filter is unchanged.
+    /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] if the union's false-positive
+    /// rate would exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is
+    /// unchanged.
     pub(super) fn merge_as(
         &mut self,
         others: &[&Self],
@@ -117,8 +115,8 @@ impl BloomFilter {
         Ok((true, expired))
     }
 
-    /// Plans the union slice by slice, oldest first, as if the window had moved forward to `newest_slice`. Slices that
-    /// have then expired are left out.
+    /// Plans the union slice by slice, oldest first, without slices that have expired when the window is at
+    /// `newest_slice`.
     fn plan<'a>(
         &self,
         others: &[&'a Self],
@@ -146,7 +144,7 @@ impl BloomFilter {
         Ok(plans)
     }
 
-    /// The items of the slice `age` slices before `newest_slice`. Without a window, all items have age 0.
+    /// The items of the slice that is `age` slices before `newest_slice`. Without a window, all items have age 0.
     fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<Part<'_>> {
         let slices_later = self.newest_slice().zip(newest_slice).map_or(0, |(own, newest)| newest - own);
         let is_it = |one: &Generation| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age));
@@ -156,8 +154,8 @@ impl BloomFilter {
 }
 
 impl Planned<'_> {
-    /// Adds the items that the merged filters have for this slice to the sub-filters `ours`. Returns how many items of
-    /// the union count as renewed: they were added again later, so a younger slice has them too.
+    /// Unites the sub-filters `ours` with those of the other filters. Returns how many items of the united slice were
+    /// added again in a later slice.
     fn unite(&self, ours: &mut [SubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
@@ -168,9 +166,8 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // Renewed items are those that were added again later. If a merged filter already has all bits of the union,
-        // the union takes over this filter's number of renewed items. Otherwise, their share of all items is the same
-        // as in the merged filters together.
+        // If one of the filters already has all bits of the united slice, its number of items that were added again is
+        // taken. Otherwise the fraction of such items is that of all the filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -180,7 +177,7 @@ impl Planned<'_> {
             }
             (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
         }
-        // The result is at most `items`, because `renewed` is at most `sum`.
+        // At most `items`, because `renewed` is at most `sum`.
         let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
         whole.unwrap_or(share).min(items)
     }
@@ -190,8 +187,7 @@ fn set_bits(sub_filters: &[SubFilter]) -> u64 {
     sub_filters.iter().map(SubFilter::set_bits).sum()
 }
 
-/// For each index, yields the sub-filters with this index in all filters: the first of them, and an iterator over the
-/// others.
+/// For each index, the first filter's sub-filter, and an iterator over those of the other filters.
 fn merged<'a>(
     ours: &'a [SubFilter],
     theirs: &'a [Part<'a>],
@@ -203,18 +199,17 @@ fn merged<'a>(
     })
 }
 
-/// Returns the number of items of each sub-filter in the union of `ours` and `theirs`, which have equal parameters.
-/// Returns `None` when the union would add neither a bit nor a sub-filter to `ours`.
+/// Returns the number of items of each sub-filter in the union of `ours` and `theirs`; `None` if the union adds neither
+/// a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
-/// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the
-/// false-positive rate of the union would exceed the rate asked for, either now or after the union has grown.
+/// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the union's
+/// false-positive rate would exceed the rate asked for, now or when it has grown.
 fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>>, Error> {
-    // A loaded filter may have sub-filters of sizes that do not follow from its parameters.
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
     let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
-    // The union is not built here, only counted, so no bitmap is copied.
+    // Only set bits are counted here; no bitmap is copied.
     let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters)| len.max(sub_filters.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
     let to_come = oldest.spec.rate_to_come(len);
@@ -230,9 +225,8 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // A sub-filter is sized for the rate `nominal`. Within its capacity, it may exceed this rate only by chance, so
-        // `nominal` is taken instead. The newest sub-filter fills up to `nominal` before the union grows, so at least
-        // `nominal` is taken.
+        // `nominal` is the rate for which a sub-filter is sized. Within its capacity, a sub-filter exceeds it only by
+        // chance. The newest sub-filter reaches it before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),
@@ -243,8 +237,7 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
     if !changed {
         return Ok(None);
     }
-    // `to_come` is the sum of the rates of sub-filters that the union may append later. It does not depend on how full
-    // the existing sub-filters are.
+    // `to_come` is the sum of the rates of sub-filters that the union may append later.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.spec.params.error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });

@@ -46,7 +46,7 @@ fn either_layout_behaves_alike() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let mut filter = filled(layout, 0..500);
         assert_eq!((filter.layout(), filter.sub_filters().len(), filter.capacity()), (layout, 3, 700));
-        // The first sub-filter has 100 items. One such filter deviates from the mean by 17 %.
+        // The rate of a single filter of 100 items deviates by 17 %.
         assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.013 && filter.fill_ratio() > 0.2);
         assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
         for (index, info) in filter.sub_filters().enumerate() {
@@ -124,8 +124,6 @@ fn union(first: &BloomFilter, others: &[&BloomFilter]) -> Result<BloomFilter, Er
     result.map(|_| union)
 }
 
-/// Two chains have different lengths and some common items. Merging either into the other gives the same union, and the
-/// union can grow further.
 #[test]
 fn chains_of_any_length_merge_while_they_fit() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -140,13 +138,12 @@ fn chains_of_any_length_merge_while_they_fit() {
         assert!(both.num_items().abs_diff(810) < 12, "{}", both.num_items());
         assert!((0..2000u32).all(|item| both.add(item.to_le_bytes(), &Unlimited).is_ok()));
         assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(item.to_le_bytes())));
-        // A chain that has all bits of the others keeps its number of items, and an empty one takes it over.
+        // A chain that has all bits of the other chain keeps its number of items.
         assert!(union(&long, &[&chain(layout, 0.01, 0..90)]).unwrap() == long);
         assert!(union(&chain(layout, 0.01, 0..0), &[&long]).unwrap() == long);
     }
 }
 
-/// Chains with the same items in different orders merge only if their sub-filters hold about the same items.
 #[test]
 fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -156,7 +153,7 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
         let reversed = chain(layout, 0.05, (0..700).rev());
         let Err(Error::RateExceeded { would_be, asked }) = union(&ours, &[&reversed]) else { panic!("{layout}") };
         assert_eq!(asked, 0.05);
-        // The rate in the error is the rate of a filter with the bits of both chains.
+        // The expected rate is measured on the bits of both chains.
         let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
         let bits_of = |filter: &BloomFilter, index: usize| filter.chain()[index].as_bytes().to_vec();
         let mut forced = ours.try_clone().unwrap();
@@ -169,12 +166,11 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
             });
         }
         let errors = absent.filter(|item| forced.may_contain(item)).count() as f64 / 200_000.0;
-        // The first sub-filter has 100 items, where one filter deviates from the mean by about an eighth.
+        // The rate of a single filter of 100 items deviates by about an eighth.
         assert!((would_be / errors - 1.0).abs() < 0.3, "{layout}: {would_be} {errors}");
     }
 }
 
-/// The error for a rejected union reports the false-positive rate that its sub-filters and all later ones would reach.
 /// The newest sub-filter counts with its rate when full.
 #[test]
 fn the_rate_of_a_rejected_union_adds_up() {
@@ -193,7 +189,7 @@ fn the_rate_of_a_rejected_union_adds_up() {
             let [a, b] = [&ours, &theirs].map(|filter| filter.chain()[index].as_bytes());
             let set_bits: u64 = a.iter().zip(b).map(|(a, b)| u64::from((a | b).count_ones())).sum();
             let rate = match &info.geometry {
-                // The newest is full before the union grows.
+                // The newest sub-filter fills up before the union grows.
                 Some(_) if index == 1 => 0.1 * 0.05 / 2.0,
                 Some(geometry) => sizing::false_positive_rate(geometry, sizing::estimate_items(geometry, set_bits)),
                 None => (set_bits as f64 / (8 * info.num_bytes) as f64).powi(info.hashes as i32),
@@ -203,15 +199,15 @@ fn the_rate_of_a_rejected_union_adds_up() {
             none *= 1.0 - rate;
         }
         if layout == BitLayout::Lines {
-            // Sub-filter i has the share 1/(i*(i+1)) of a tenth: those from the third on have a half of it.
+            // Sub-filter i has the fraction 1/(i*(i+1)) of a tenth of the rate. The fractions from the third on sum to
+            // half of this tenth.
             none *= 1.0 - 0.1 * 0.05 / 2.0;
         }
         assert!((would_be - (1.0 - none)).abs() < 1e-12, "{layout}: {would_be}");
     }
 }
 
-/// At a high error rate, the last item that fits may set more bits than a full filter needs. Such a filter can still be
-/// merged.
+/// At a high error rate, the last item that fits may set more bits than a full filter needs.
 #[test]
 fn full_filters_merge_into_empty_ones() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -228,7 +224,6 @@ fn full_filters_merge_into_empty_ones() {
     }
 }
 
-/// A union reserves exactly the false-positive rate that later sub-filters need.
 #[test]
 fn unions_keep_their_rate_as_they_grow() {
     for error_rate in [0.1, 0.01] {
@@ -253,13 +248,12 @@ fn unions_keep_their_rate_as_they_grow() {
         (2_000_000..2_100_000u32).for_each(|item| {
             both.add(item.to_le_bytes(), &Unlimited).unwrap();
         });
-        // The rate that follows from the bits of one filter of 2,000 items is some percent off.
+        // The rate of a single filter of 2,000 items deviates by some percent.
         assert!(both.false_positive_rate() < 1.02 * error_rate, "{}", both.false_positive_rate());
     }
 }
 
-/// The number of items of a union is an estimate. It may exceed the count of a filter with all these items. A merge of
-/// both keeps the larger number.
+/// A union's number of items is an estimate, and may exceed the count of a filter with all these items.
 #[test]
 fn a_merge_never_lowers_the_number_of_items() {
     for trial in 0..40u32 {
@@ -285,7 +279,6 @@ fn a_union_that_has_to_grow_asks_for_its_memory_first() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let (mut short, long) = (chain(layout, 0.01, 0..90), chain(layout, 0.01, 0..800));
         let before = short.try_clone().unwrap();
-        // The bytes of the bitmaps.
         let held = |filter: &BloomFilter| {
             let mut bytes = 0;
             filter.heap_layouts(&mut |layout| bytes += if layout.align() == 64 { layout.size() as u64 } else { 0 });
@@ -309,8 +302,6 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 }
 
 proptest! {
-    /// A union is commutative, has all items, can be stored and keeps the error rate. A union that would exceed the
-    /// error rate is rejected.
     #[test]
     fn unions_keep_all_items_and_the_rate(
         common in 0u32..300,
@@ -331,7 +322,7 @@ proptest! {
                 }
                 prop_assert!(both.num_items() >= a.num_items().max(b.num_items()));
                 prop_assert!(both.num_items() <= a.num_items() + b.num_items());
-                // By chance more bits than expected may be set: at 100 items the estimate is a few items off.
+                // By chance more bits than expected may be set.
                 prop_assert!(both.false_positive_rate() <= 1.3 * error_rate);
                 prop_assert!(union(&both, &[&a, &b]).unwrap() == both);
             }
@@ -343,8 +334,7 @@ proptest! {
         }
     }
 
-    /// Calls with lists give the results of single calls. The lists have known items and duplicates. Some chains do not
-    /// scale, and some growth is rejected midway.
+    /// The lists have known items and duplicates. Some chains do not scale, and some growth is rejected midway.
     #[test]
     fn lists_on_long_chains_are_one_by_one(
         lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..5), capacity in 1u64..=3,
@@ -372,7 +362,6 @@ proptest! {
     }
 }
 
-/// Calls with lists give the results of single calls, on chains up to the largest number of sub-filters.
 #[test]
 fn the_longest_chains_are_one_by_one() {
     // One item in a hundred is known already.
@@ -392,7 +381,7 @@ fn the_longest_chains_are_one_by_one() {
     }
 }
 
-/// A server skips its check of free memory if `has_room_for` says that a list needs no new memory.
+/// A server relies on `has_room_for` to skip its check of free memory.
 #[test]
 fn room_is_what_is_left_before_a_filter_grows() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -437,12 +426,12 @@ fn items_of_any_type_come_in_blocks_of_any_length() {
     }
 }
 
-/// Test items with repetitions: some items occur twice in a row, others again later.
+/// Test items: some occur twice in a row, others again later.
 fn items(count: u64) -> Vec<[u8; 8]> {
     (0..count).map(|i| if i % 3 == 2 { i / 7 } else { i - i % 2 }).map(u64::to_le_bytes).collect()
 }
 
-/// The filter to which these items are added, `block` hashes at a time, and the number of new items.
+/// The filter after these items were added, `block` hashes at a time, and the number of new items.
 fn built(layout: BitLayout, params: Params, items: &[[u8; 8]], block: usize) -> (BloomFilter, u64, Result<(), Error>) {
     let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
     let hash = filter.hasher();
@@ -480,7 +469,7 @@ fn a_filter_built_of_hashes_is_the_one_built_of_items() {
         for block in [777, 1 << 20] {
             let (filter, new, result) = built(layout, params, &items, block);
             assert!(filter == expected && result == rejected, "{params:?}");
-            // An error does not say how many of its block were new.
+            // On error, the number of new items in the failed block is unknown.
             assert!(result.is_err() || new == expected_new);
         }
     }

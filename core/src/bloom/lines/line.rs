@@ -8,14 +8,12 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! An item has bits in `b` lines, `g` in each. Multiplying `x` by `L` turns the high bits of `x` into the index of a
-//! line. The multiplication and the shift for `y` make the positions in the line depend on all bits of `x`. Cheaper
-//! ways to get positions were measured. Positions taken from `x` itself raise the false-positive rate by 36 to 88 %.
-//! Double hashing modulo 512 raises it by 7 to 25 %.
+//! An item has bits in `b` of the `L` lines, `g` in each. The multiplication and the shift for `y` make the positions
+//! in a line depend on all bits of `x`. Cheaper ways were measured: taking positions from `x` itself raises the
+//! false-positive rate by 36 to 88 %, and double hashing modulo 512 raises it by 7 to 25 %.
 //!
-//! The summand of `x` with `i*(i-1)/2` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in
-//! Probabilistic Verification", 2004). It is 0 for the first two lines of an item. Without it, several lines of an item
-//! would be the same line if `d` is near 0 or near a simple fraction of 2^64.
+//! The third summand of `x` is that of enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
+//! Verification", 2004). Without it, an unlucky `d` could choose the same line several times.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -25,8 +23,7 @@ use crate::hash::Hash128;
 /// 2^64 divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The number `x` for line `i` of an item. [`line_index`] and [`places`] derive from it which line that is, and the
-/// positions of the item's bits there.
+/// The number `x` for line `i` of an item. [`line_index`] and [`places`] derive the line and the bits in it from `x`.
 #[inline(always)]
 pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     let i = u64::from(i);
@@ -34,30 +31,29 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The index of an item's line, from the result `x` of [`pick`].
+/// The index of the line with this `x`, the result of [`pick`].
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
-    // The result is less than `num_lines`, since `x` is less than 2^64.
+    // Less than `num_lines`, since `x` is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The positions of an item's bits in a line, from the result `x` of [`pick`]. At most seven positions, of nine bits
-/// each, are packed into one word, the first in the lowest bits.
+/// The positions of an item's bits in the line with this `x`, the result of [`pick`]: up to seven positions of nine
+/// bits, the first in the lowest bits.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
     y ^ (y >> 32)
 }
 
-/// Unpacks position `j`: the index of a word in the line, and the index of the bit in this word.
+/// Position `j` as the index of a word in the line, and the index of the bit in this word.
 #[inline(always)]
 fn place(places: u64, j: u32) -> (usize, u64) {
     let place = places >> (9 * j);
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Sets an item's bits in `bits`, a mask of one line. Their positions are the first `probes` that are packed in
-/// `places`.
+/// Sets an item's bits, the first `probes` positions in `places`, in a mask of one line.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -66,12 +62,11 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     }
 }
 
-/// Whether an item's bits in the line are all set. Their positions are the first `probes` that are packed in `places`.
+/// Whether all of an item's bits, the first `probes` positions in `places`, are set in the line.
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
-    // The loop has no early exit. The line is in a cache, and a branch for each bit would be mispredicted half the
-    // time.
+    // The loop has no early exit: the line is in a cache, and branches would be mispredicted half the time.
     for j in 0..probes {
         let (word, bit) = place(places, j);
         all &= line.0[word] >> bit;
@@ -79,11 +74,11 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// A number of bits as a sum of eight numbers, so that AVX-512 can add to all eight at once.
+/// A count as a sum of eight numbers, to which AVX-512 adds at once.
 pub(in crate::bloom) type Count = [u64; 8];
 
-/// Sets an item's bits in the line. Their positions are the first `probes` that are packed in `places`. Adds to `free`
-/// how many of these bits were 0 before, and returns whether any was.
+/// Sets an item's bits, the first `probes` positions in `places`. Adds to `free` how many of them were 0, and returns
+/// whether any was.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
     let before = free[0];
@@ -100,42 +95,40 @@ impl Line {
     /// Whether all bits of the mask `bits` are set in the line.
     #[inline(always)]
     pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
-        // The loop has no early exit, so that the compiler vectorizes it.
+        // Without an early exit, the compiler vectorizes the loop.
         self.0.iter().zip(bits).fold(0, |missing, (word, bits)| missing | (bits & !word)) == 0
     }
 }
 
-/// The functions of this file for AVX-512, which holds a whole line in one register. They take half the time of the
-/// portable functions, for which compilers do not generate these instructions.
+/// The functions of this file for AVX-512, which holds a line in one register. They take half the time of the portable
+/// functions.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
     use super::{Count, Line};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
-    // These are truth tables for the ternary-logic instruction: bit 4a + 2b + c is the result for operand bits a, b and
-    // c. The instruction is used even where two operands are enough. Otherwise the compiler would rearrange the
-    // computation and emit two more instructions for each shift.
+    // Truth tables for the ternary-logic instruction: bit 4a + 2b + c is the result for operand bits a, b and c.
+    // Without this instruction, the compiler would emit two more instructions for each shift.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
-    /// The positions of an item's bits in a line, one in each lane of a register, for comparisons with several lines.
+    /// The positions of an item's bits in a line, one in each lane of a register.
     #[derive(Clone, Copy)]
     pub(in crate::bloom) struct Spread {
         /// In each lane, the index of the position's 64-bit word in the line.
         word: __m512i,
         /// In each lane, the mask of the position's bit in this word.
         bit: __m512i,
-        /// Bit `i` is set if lane `i` of the registers holds a position. An item may have fewer positions than lanes.
+        /// The lanes that hold a position.
         wanted: __mmask8,
     }
 
-    /// Spreads the first `probes` positions that are packed in `places` over the lanes of a register.
+    /// Spreads the first `probes` positions in `places` over the lanes of a register.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn spread(places: u64, probes: u32) -> Spread {
-        // Each lane has its position in its low nine bits. Higher bits need not be cleared: the rotation here and the
-        // permutation in `has_all` read only the low bits.
+        // The higher bits need not be cleared, because the rotation and the permutation ignore them.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
         let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);
@@ -171,9 +164,8 @@ pub(in crate::bloom) mod avx512 {
     fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        // Makes a line in which only the item's bit number `j` is set. Each lane is a word of the line, and `start` is
-        // the position of its first bit. In the word that has the bit, `(place & 511) ^ start` is the bit's index. In
-        // all other words it is 64 or more, and the shift gives 0.
+        // A line in which only the item's bit `j` is set. `start` has the position of each word's first bit. `(place &
+        // 511) ^ start` is the bit's index in its word; for other words it is 64 or more, and the shift gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));
@@ -228,14 +220,14 @@ mod tests {
         bits
     }
 
-    /// The portable and the AVX-512 functions give the same answers as a plain set of bits. They are compared on lines
-    /// from empty to two thirds full.
+    /// Compares the portable and the AVX-512 functions with a plain set of bits, on lines from empty to two thirds
+    /// full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {
         for probes in 1..=7 {
             let (mut line, mut here, mut set) = (Line::default(), Line::default(), std::collections::BTreeSet::new());
             for item in 0..3000u32 {
-                // In some items, two positions are the same, or all are.
+                // In some items, positions coincide.
                 let places = match item % 10 {
                     0 => 0x1ff_u64.wrapping_mul(u64::from(item % 3)),
                     1 => places(u64::from(item)) & 0x7fff_8000_0003_ffff,

@@ -1,6 +1,5 @@
 //! Cache-line blocked Bloom filters (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007). A block is a cache line of 512 bits. All bits of an item are in one line, or in a few lines if the error rate
-//! is low.
+//! 2007). An item's bits are in one cache line of 512 bits or, at low error rates, in a few.
 
 pub(super) mod line;
 mod load;

@@ -1,5 +1,5 @@
-//! Look-ups and insertions of items and lists of items: the order in which lines are prefetched and read. The functions
-//! are compiled for several instruction sets, and for each usual number of lines and bits per item.
+//! Look-ups and insertions, compiled for several instruction sets, and for each usual number of lines and bits per
+//! item.
 
 use super::super::bitmap::Line;
 use super::line::{self, Count, line_index, pick, places};
@@ -9,18 +9,16 @@ use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
-/// The number of lines per item, and the number of bits in each line. Look-ups need only these two numbers of a
-/// [`Geometry`](crate::bloom::sizing::Geometry), and both fit in registers.
+/// The number of lines per item, and the number of bits in each line. Both fit in registers, unlike a
+/// [`Geometry`](crate::bloom::sizing::Geometry).
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
-/// Runs `$body` with numbers of lines and bits per item that the compiler knows. The compiler then unrolls the loops,
-/// which saves 8 to 20 ns per item. Items with bits in more than six lines (error rates below 1e-14) take loops that
-/// are not unrolled.
+/// Runs `$body` with numbers of lines and bits per item that the compiler knows. Loops are then unrolled, which saves 8
+/// to 20 ns per item. More than six lines per item (error rates below 1e-14) take loops that are not unrolled.
 macro_rules! with_shape {
     ($shape:ident => $body:expr) => {
-        // Items have bits in two or more lines only at error rates below 1/200. The error rate of each line is then
-        // below 0.071, the square root of 1/200. This takes at least four bits per line, so shapes like `(2, 3)` do not
-        // occur.
+        // With two or more lines per item, each line has an error rate below 0.071 and so at least four bits. Shapes
+        // like `(2, 3)` do not occur.
         with_shape!($shape => $body,
             (1, 1) (1, 2) (1, 3) (1, 4) (1, 5) (1, 6) (1, 7)
             (2, 4) (2, 5) (2, 6) (2, 7)
@@ -40,15 +38,15 @@ macro_rules! with_shape {
     };
 }
 
-/// Defines a function that is compiled for every usual number of lines and bits per item, with and without AVX-512. Its
-/// body gets these numbers and an operation on one line: `has` or `fill` of [`mod@line`].
+/// Defines a function that is compiled for every usual item shape, with and without AVX-512. Its body gets the shape
+/// and an operation on one line: `has` or `fill` of [`mod@line`].
 macro_rules! kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($shape:ident, $line:ident($($operand:ident),*) $(, $arg:ident: $type:ty)*)
         -> $output:ty $body:block) => {
         $(#[$doc])*
         #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
         $vis fn $name($shape: ItemShape $(, $arg: $type)*) -> $output {
-            // These are closures, because functions with target features do not implement `Fn`.
+            // Closures, because functions with target features do not implement `Fn`.
             let $line = match_target! {
                 "x86_64+avx512f" => |$($operand: kernel!(@ $operand)),*| line::avx512::$line($($operand),*),
                 _ => |$($operand: kernel!(@ $operand)),*| line::$line($($operand),*),
@@ -63,11 +61,10 @@ macro_rules! kernel {
     (@ free) => { &mut Count };
 }
 
-/// A mask with one bit for each of at most eight bitmaps that are looked up together. A set bit says that the bitmap
-/// may contain the item.
+/// A mask of up to eight bitmaps that are looked up together. A set bit says that the bitmap may contain the item.
 pub(in crate::bloom) type Candidates = u8;
 
-/// Whether all bits of an item are set in its lines with the numbers `which`; 0 is its first line.
+/// Whether all bits of an item are set in those of its lines whose numbers, from 0, are in `which`.
 #[inline(always)]
 fn has_all(
     lines: &[Line],
@@ -76,7 +73,7 @@ fn has_all(
     (_, probes): ItemShape,
     has: impl Fn(&Line, u64, u32) -> bool,
 ) -> bool {
-    // This is a loop, because the compiler would not inline and unroll `all`.
+    // The compiler would not inline and unroll `all`.
     for i in which {
         let x = pick(hash, i);
         if !has(&lines[line_index(x, lines.len())], places(x), probes) {
@@ -86,7 +83,7 @@ fn has_all(
     true
 }
 
-/// Sets all bits of an item, and adds to `free` how many of them were 0. Returns whether any was.
+/// Sets all bits of an item. Adds to `free` how many of them were 0, and returns whether any was.
 #[inline(always)]
 fn fill_all(
     lines: &mut [Line],
@@ -111,8 +108,8 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the bits of the item with this hash. Returns whether any of them was 0, and how many were. A processor
-    /// knows the first result earlier than the second, so both are returned.
+    /// Sets the bits of the item with this hash. Returns whether any bit was 0, which a processor knows first, and how
+    /// many were.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {
@@ -123,15 +120,13 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes in the mask `pending`, and returns the mask of those for which [`contains`] is true. If
-    /// `screened` is true, all bits in the first line of each hash are known to be set.
+    /// Looks up the hashes in the mask `pending`. If `screened` is true, the first lines are known to match.
     pub(in crate::bloom) fn contains_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128], pending: Marks, screened: bool
     ) -> Marks {
         let all = shape.0;
         let mut found = 0;
-        // These are loops, because the compiler would not inline `fold` and `for_each`. There are two loops, because
-        // the compiler unrolls only a constant range of lines.
+        // The compiler would not inline `fold` and `for_each`, and unrolls only a constant range of lines.
         if screened {
             for i in marked(pending) {
                 found |= Marks::from(has_all(lines, hashes[i], 1..all, shape, has)) << i;
@@ -146,7 +141,7 @@ kernel! {
 }
 
 kernel! {
-    /// Returns the mask of the hashes whose bits in their first line are all set, and prefetches their other lines.
+    /// Returns the mask of the hashes that match in their first line, and prefetches their other lines.
     pub(in crate::bloom) fn screen_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128]
     ) -> Marks {
@@ -163,8 +158,8 @@ kernel! {
 
 kernel! {
     /// Looks up the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` is the mask of the
-    /// bitmaps in which its bits in the first line are known to be set; only their other lines are read. Returns the
-    /// mask of the hashes that any of these bitmaps contains.
+    /// bitmaps in which its first line is known to match. Returns the mask of the hashes that any of these bitmaps
+    /// contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
@@ -186,7 +181,7 @@ kernel! {
 }
 
 kernel! {
-    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that newly set a bit, and the
+    /// Inserts the hashes in the mask `pending`, in order. Returns the mask of those that newly set a bit, and the
     /// number of newly set bits.
     pub(in crate::bloom) fn insert_chunk(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hashes: &[Hash128], pending: Marks
@@ -199,7 +194,7 @@ kernel! {
     }
 }
 
-/// Prefetches the item's lines with the numbers `which`; 0 is its first line.
+/// Prefetches those lines of an item whose numbers, from 0, are in `which`.
 #[inline(always)]
 pub(in crate::bloom) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

@@ -1,11 +1,9 @@
-//! Formulas for the sizes and the error rates of filters in the cache-line layout, as pure functions.
+//! The sizes and the error rates of filters in the cache-line layout.
 //!
-//! A filter is an array of lines of 512 bits. Each item selects `b` of the lines and sets `g` bits in each. `load.rs`
-//! computes how many items a line takes.
+//! A filter is an array of lines of 512 bits. Each item selects `b` of them and sets `g` bits in each.
 //!
-//! The shape of a filter follows from its error rate and capacity alone, and is part of the stored format. **A change
-//! of any result here makes stored filters unreadable.** So this file calls the crate `libm`, since the platform's
-//! `exp` and `ln` may differ in the last bit. The order of operations must not change either.
+//! **A change of any result here makes stored filters unreadable.** The platform's `exp` and `ln` may differ in the
+//! last bit, so this file calls the crate `libm`. The order of operations must not change either.
 
 use std::cell::Cell;
 
@@ -14,27 +12,23 @@ use super::super::params::{Params, check_error_rate};
 use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
-/// The inverse of 1/200, the smallest false-positive rate that a line may have. For lower rates, one more line per item
-/// takes less memory than more bits in each line, because by chance some lines hold many more items than others. Part
-/// of the stored format.
+/// The inverse of the smallest false-positive rate that a line may have. For lower rates, one more line per item takes
+/// less memory than more bits in each line. Part of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
-/// The computed number of lines is multiplied by this factor. Without it, the mean error rate of all filters at
-/// capacity would be as wanted, but half of the filters would exceed it by chance. With it, all large filters keep it.
-/// Part of the stored format.
+/// The factor by which the number of lines is raised. Without it, half of the filters would exceed their error rate at
+/// capacity by chance. Part of the stored format.
 const MARGIN: f64 = 1.005;
 
 /// The fraction of a filter's error rate that its first sub-filter may have. Part of the stored format.
 const FIRST_SHARE: f64 = 0.9;
 
-/// The fraction of a filter's error rate that all sub-filters after the first together may have. Part of the stored
-/// format.
+/// The fraction of a filter's error rate that all later sub-filters together may have. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
-/// Up to this error rate, a filter is full when its number of counted items reaches the capacity. At higher rates, the
-/// number of set bits decides too. The reason is that a filter does not count a new item that it falsely reports as
-/// present. Up to this rate, at most 0.4 % of the new items are not counted, for which [`MARGIN`] leaves room. Part of
-/// the stored format.
+/// Up to this error rate, a filter is full when it has counted as many items as its capacity. At higher rates it leaves
+/// too many new items uncounted, because it takes them for known ones, so its set bits decide too. Part of the stored
+/// format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -74,7 +68,7 @@ impl Geometry {
     }
 }
 
-/// The shape of the smallest filter whose false-positive rate is at most `error_rate` while it holds `capacity` items.
+/// The smallest shape with a false-positive rate of at most `error_rate` for up to `capacity` items.
 ///
 /// ```
 /// # use rollcall_core::bloom::sizing;
@@ -92,8 +86,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
     let shape = rated_shape(error_rate);
     let num_lines = shape.num_lines(capacity);
-    // The number of bits must be below 2^64; a line has 2^9. There is at least one line, because the capacity is at
-    // least 1 and the load is finite.
+    // The number of bits, 2^9 per line, must be below 2^64.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
     let expected = "of an addressable size at this error rate";
     Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
@@ -104,7 +97,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     })
 }
 
-/// The part of a [`Geometry`] that depends only on the error rate, not on the capacity.
+/// The part of a [`Geometry`] that follows from the error rate alone.
 #[derive(Clone, Copy)]
 struct RatedShape {
     lines_per_item: u32,
@@ -124,19 +117,18 @@ impl RatedShape {
     }
 }
 
-/// The number of set bits at which a filter with this error rate is full. The result is `None` if the number of counted
-/// items alone decides (`COUNT_SERVES_UP_TO`).
+/// The number of set bits at which a filter with this error rate is full; `None` if the number of items alone decides,
+/// as it does at rates up to 0.02.
 ///
-/// A filter does not count a new item that it falsely reports as present. So at a high rate it holds more items than it
-/// counts. At a rate of 0.5, a filter whose count equals its capacity would hold 1.7 times as many items. It would
-/// report 69 % of all absent items as present. The set bits show the number of items that it holds.
+/// At a high rate a filter holds many more items than it counts, because it takes new items for known ones. At a rate
+/// of 0.5, a filter with as many counted items as its capacity would report 69 % of absent items as present. The set
+/// bits show how many items it really holds.
 ///
-/// The limit is the expected number of set bits when the filter reaches its error rate. It reaches this rate at its
-/// capacity plus 0.5 %, plus a few items because the number of lines is rounded up. By chance, a filter reaches this
-/// number of set bits some items earlier or later. The standard deviation is `0.7 * sqrt(capacity)` items at a rate of
-/// 0.5, and `0.3 * sqrt(capacity)` at 0.05.
+/// The result is the expected number of set bits when the filter reaches its error rate. By chance, a filter reaches it
+/// some items earlier or later: the standard deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and `0.3 *
+/// sqrt(capacity)` at 0.05.
 ///
-/// **Part of the stored format**: a filter must grow at the same item everywhere.
+/// **Part of the stored format**: replicas and loaded filters must grow at the same item.
 pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
@@ -146,8 +138,8 @@ pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
-/// The number of lines per item, and the load, for an error rate. Results for recent rates are cached: a server that
-/// loads a million filters of one rate should compute them once.
+/// The number of lines per item, and the load, for an error rate. Recent results are cached, because a server may load
+/// a million filters of one rate.
 fn rated_shape(error_rate: f64) -> RatedShape {
     const CACHED_BITS: u32 = 7;
     thread_local! {
@@ -165,17 +157,16 @@ fn rated_shape(error_rate: f64) -> RatedShape {
     })
 }
 
-/// The smallest number of lines per item with which no line needs a false-positive rate below 1/[`RAREST_LINE_ERROR`].
-/// The result is at most 141, for the smallest positive `f64`.
+/// The smallest number of lines per item with which no line needs a rate below 1/[`RAREST_LINE_ERROR`]: at most 141.
 fn lines_per_item(error_rate: f64) -> u32 {
-    // The formula has -ln(p) instead of ln(1/p), since 1/p is infinite for subnormal p. An error rate of exactly
-    // `RAREST_LINE_ERROR`^-b takes b lines; without `- 1e-9`, rounding could add a line.
+    // `-ln(p)` instead of `ln(1/p)`, since 1/p is infinite for subnormal p. Without `- 1e-9`, rounding could add a line
+    // if p is exactly the `b`-th power of 1/200.
     let lines = libm::ceil(-libm::log(error_rate) / libm::log(RAREST_LINE_ERROR) - 1e-9);
     if lines < 1.0 { 1 } else { lines as u32 }
 }
 
-/// The false-positive rate of a filter that holds `num_items` items, as the mean over all such filters. At an error
-/// rate of 0.01, the relative standard deviation of one filter is 5.4 % at 1,000 items and 0.17 % at a million.
+/// The mean false-positive rate of filters that hold `num_items` items. At an error rate of 0.01, a single filter
+/// deviates from it by 5.4 % at 1,000 items and by 0.17 % at a million.
 ///
 /// ```
 /// # use rollcall_core::bloom::sizing;
@@ -185,7 +176,7 @@ fn lines_per_item(error_rate: f64) -> u32 {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
-    // This case is separate, because rounding would give a small positive rate instead of 0.
+    // Rounding would give a small positive rate.
     if num_items <= 0.0 {
         return 0.0;
     }
@@ -196,12 +187,9 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 
 /// The number of items at which a filter is most likely to have `set_bits` bits set.
 ///
-/// The formula adapts section 2 of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to
-/// Improve Chemical Retrieval", 2007, to lines. An item selects `b` of the `L` lines and sets `g` bits in each. A
-/// selected line is the line of a given bit with probability `1/L`, and then the bit is set with probability `w = 1 -
-/// (511/512)^g`. So `n` items leave the fraction `(1 - w/L)^(n*b)` of the bits 0, which for many lines is
-/// `exp(-n*b*w/L)`. If every bit is set, no number of items is the most likely. The result is then the estimate for a
-/// single 0 bit.
+/// The formula is that of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve
+/// Chemical Retrieval", 2007, section 2, adapted to lines: see `docs/formulas.md`. If every bit is set, the result is
+/// that for a single 0 bit.
 ///
 /// ```
 /// # use rollcall_core::{bloom::sizing, unstable};
@@ -219,18 +207,17 @@ pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * ln_free_after_pick(geometry))
 }
 
-/// The logarithm of the probability that a given bit of the filter stays 0 when an item sets bits in one of its lines.
-/// This line is the given bit's with probability `1/num_lines`, and `hit` is the probability that the bit is set then.
+/// The logarithm of the probability that a given bit stays 0 when an item sets bits in one line. With probability
+/// `1/num_lines` it is the bit's line. Then `hit` is the probability that the bit is set.
 fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     let bit_free_after_probe = 1.0 - 1.0 / f64::from(LINE_BITS);
     let hit = 1.0 - (0..geometry.probes_per_line).fold(1.0, |power, _| power * bit_free_after_probe);
     libm::log1p(-hit / geometry.num_lines as f64)
 }
 
-/// The error rate of the sub-filter with this index. A filter errs if any of its sub-filters does. So the rates of all
-/// sub-filters must sum to at most the rate of the filter, however long it grows. See Almeida, Baquero, Preguiça and
-/// Hutchison, "Scalable Bloom Filters", 2007, section 3. In the paper the rates fall geometrically, so late sub-filters
-/// take many bits per item. The series `1/(i*(i+1))`, which is used here, also sums to 1 and falls far more slowly.
+/// The error rate of the sub-filter with this index. The rates of all sub-filters sum to at most the filter's rate
+/// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007, section 3). The paper's rates fall
+/// geometrically. The series `1/(i*(i+1))` falls more slowly, so late sub-filters take fewer bits per item.
 pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
@@ -242,8 +229,8 @@ pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// The sum of the error rates of the sub-filter with this index and of all later sub-filters. The fractions
-/// `1/(i*(i+1))` from `i = index` on sum to `1/index`.
+/// The sum of the error rates of this sub-filter and all later ones. The fractions `1/(i*(i+1))` from `i = index` on
+/// sum to `1/index`.
 pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
         (_, 0) => params.error_rate,
@@ -252,7 +239,7 @@ pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// The size of the sub-filter with this index in a filter that grows.
+/// The size of the sub-filter with this index.
 ///
 /// ```
 /// use rollcall_core::bloom::{Params, sizing};
@@ -272,8 +259,8 @@ pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Erro
     geometry(sub_filter_rate(params, index), capacity)
 }
 
-/// The capacity of the sub-filter with this index: `capacity * expansion^index`. The result is `None` if the capacity
-/// overflows, or if the filter does not scale and so has only one sub-filter.
+/// The capacity of the sub-filter with this index: `capacity * expansion^index`. `None` if it overflows, or if the
+/// filter does not scale and `index` is not 0.
 ///
 /// ```
 /// use rollcall_core::bloom::Params;
@@ -298,9 +285,9 @@ mod tests {
     use super::super::load::MAX_PROBES_PER_LINE;
     use super::*;
 
-    /// Each row has an error rate, `b`, `g`, the bits per item, and the numbers of lines for 1, 10^3, 10^8 and 2^40
-    /// items. All numbers were computed with 220-bit arithmetic, except two. For 2^40 items at 1e-9 and 1e-300, `f64`
-    /// is off by 1 and 3 lines, and the rows have the results in `f64`.
+    /// An error rate, `b`, `g`, the bits per item, and the numbers of lines for 1, 10^3, 10^8 and 2^40 items. They were
+    /// computed with 220-bit arithmetic. For 2^40 items at 1e-9 and 1e-300, `f64` is off by 1 and 3 lines, and the
+    /// table has the numbers of `f64`.
     type Row = (f64, u32, u32, f64, [u64; 4]);
 
     #[rustfmt::skip]
@@ -326,8 +313,8 @@ mod tests {
         (1e-300, 131, 7, 1503.122904805993,  [3, 2951, 295046586, 3244071518304]),
     ];
 
-    /// Each row has the error rate of a filter, and the shape of its first sub-filter: `b`, `g`, the bits per item, and
-    /// the number of lines for 10^8 items.
+    /// The error rate of a filter, and for its first sub-filter `b`, `g`, the bits per item, and the number of lines
+    /// for 10^8 items.
     #[rustfmt::skip]
     const FIRST_SHAPES: [(f64, u32, u32, f64, u64); 10] = [
         (0.1,   1, 3, 5.0777033903788598, 996_698),
@@ -346,8 +333,7 @@ mod tests {
         Params { error_rate, capacity, expansion, seed: 0 }
     }
 
-    /// The number of bits per item without [`MARGIN`]. It is measured on a filter so large that rounding up the number
-    /// of lines does not matter.
+    /// The number of bits per item without [`MARGIN`], for a filter so large that rounding does not matter.
     fn bits_per_item(error_rate: f64) -> f64 {
         geometry(error_rate, 1 << 40).unwrap().num_bits() as f64 / (1u64 << 40) as f64 / 1.005
     }
@@ -373,8 +359,8 @@ mod tests {
         }
     }
 
-    /// Each row has an error rate, and the set bits of full filters for 1, 10^3, 10^8 and 2^40 items, computed with 60
-    /// decimal digits. For the last number of the table, `f64` is 1 off; the table has the number that `f64` gives.
+    /// An error rate, and the set bits of full filters for 1, 10^3, 10^8 and 2^40 items, computed with 60 decimal
+    /// digits. The last number of the table is that of `f64`, which is 1 off.
     #[rustfmt::skip]
     const FULL: [(f64, [u64; 4]); 8] = [
         (0.9999, [511, 511, 10_910_652, 119_962_850_515]),
@@ -393,8 +379,7 @@ mod tests {
             for (capacity, full) in [1, 1000, 100_000_000, 1 << 40].into_iter().zip(expected) {
                 let shape = geometry(error_rate, capacity).unwrap();
                 assert_eq!(full_bits(error_rate, &shape), Some(full), "{error_rate} {capacity}");
-                // With this number of set bits, a filter holds the number of items that leads to the error rate. In
-                // filters of few lines, rounding to whole bits makes a visible difference.
+                // In filters of few lines, rounding to whole bits makes a visible difference.
                 let rate = false_positive_rate(&shape, estimate_items(&shape, full));
                 let rounding = 8.0 / full as f64;
                 assert!((rate / error_rate - 1.0).abs() <= rounding, "{error_rate} {capacity}: {rate}");
@@ -406,9 +391,7 @@ mod tests {
         }
     }
 
-    /// A filter counts fewer items than it holds, because it reports some new items as present already. At the error
-    /// rate [`COUNT_SERVES_UP_TO`], the uncounted items are so few that the filter still keeps its rate, thanks to
-    /// [`MARGIN`].
+    /// A filter counts fewer items than it holds, because it takes some new items for known ones.
     #[test]
     fn items_that_do_not_count_are_few_where_the_count_serves() {
         let (capacity, step) = (1_000_000.0, 100.0);
@@ -428,15 +411,14 @@ mod tests {
             let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
             let shape = geometry(error_rate, 10_000_000).unwrap();
             let rate = false_positive_rate(&shape, 10_000_000.0);
-            // The margin of 0.5 % lowers the rate by 0.2 % for each probe of an item, up to 25 % in all at 1e-30.
+            // The margin lowers the rate by 0.2 % for each bit of an item, up to 25 % in all at 1e-30.
             assert!(rate < error_rate && rate > error_rate * 0.7, "{error_rate}: {rate}");
         }
     }
 
     #[test]
     fn line_rates_match_known_sums() {
-        // If an item sets one bit per line, the error rate of a line with a Poisson number of items is 1 -
-        // exp(-load/512).
+        // If an item sets one bit per line, the error rate of a line is 1 - exp(-load/512).
         for load in [0.0, 0.5, 50.0, 355.0] {
             let exact = -libm::expm1(-load / 512.0);
             assert!((LineRate::of(1).at(load) - exact).abs() < 1e-15, "{load}");
@@ -519,7 +501,6 @@ mod tests {
         assert!(estimate_items(&shape, shape.num_bits()) > 5000.0);
     }
 
-    /// For each index, `rate_from` is the error rate of the sub-filter plus `rate_from` of the next index.
     #[test]
     fn rates_from_a_sub_filter_on_add_up() {
         for error_rate in [0.5, 0.01, 1e-9] {

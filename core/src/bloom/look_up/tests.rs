@@ -8,7 +8,7 @@ fn hashes_of(from: u32, len: u32) -> Vec<Hash128> {
     (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()
 }
 
-/// Full sub-filters of many shapes and sizes. Each takes some absent items for present ones.
+/// Full sub-filters of many shapes and sizes, with some false positives.
 fn full_sub_filters(len: u32) -> Vec<SubFilter> {
     let sub_filter = |index: u32| {
         let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];
@@ -21,7 +21,6 @@ fn full_sub_filters(len: u32) -> Vec<SubFilter> {
     (0..len).map(sub_filter).collect()
 }
 
-/// Sub-filters of one size, like the generations of a windowed filter, give the answers of single look-ups.
 #[test]
 fn even_sub_filters_answer_one_by_one() {
     for error_rate in [0.3, 0.05, 1e-3, 1e-6] {
@@ -50,7 +49,7 @@ fn even_sub_filters_answer_one_by_one() {
     }
 }
 
-/// Sub-filters that are prefetched, of one size and of several, answer as each of them does.
+/// Sub-filters of one size and of several, so large that they are prefetched.
 #[test]
 fn far_sub_filters_answer_one_by_one() {
     for growth in [0, 10_000] {

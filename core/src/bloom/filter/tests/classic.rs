@@ -1,5 +1,4 @@
-//! Tests of chains in RedisBloom's layout. `core/tests/redisbloom/golden.rs` compares their bits with dumps of
-//! RedisBloom.
+//! Tests of chains in RedisBloom's layout. `core/tests/redisbloom/golden.rs` compares their bits with RedisBloom's.
 
 use crate::bloom::classic::sizing::{FORCE64, NO_SCALING, NOROUND, Rules, Shape};
 use crate::bloom::filter::BloomFilter;
@@ -25,7 +24,6 @@ fn filled(params: Params, items: &[u16]) -> BloomFilter {
     filter
 }
 
-/// Copies of the sub-filters.
 fn list(filter: &BloomFilter) -> Vec<SubFilter> {
     try_clone_all(filter.chain()).unwrap()
 }
@@ -42,7 +40,7 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// Less than `most` items. Every third is so long that it is hashed together with the next one.
+/// Fewer than `most` items. Every third is so long that it is hashed together with the next item.
 fn items_of_all_sizes(most: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let item = |number: u16| number.to_le_bytes().repeat(if number.is_multiple_of(3) { 40 } else { 1 });
     prop::collection::vec(any::<u16>().prop_map(item), 0..most)
@@ -55,7 +53,7 @@ fn parameters_are_checked() {
         (Params { error_rate: f64::NAN, ..good }, Parameter::ErrorRate),
         (Params { error_rate: 0.0, ..good }, Parameter::ErrorRate),
         (Params { error_rate: 1.0, ..good }, Parameter::ErrorRate),
-        // Half of it rounds to 0.
+        // Half of this rate rounds to 0.
         (Params { error_rate: f64::from_bits(1), ..good }, Parameter::ErrorRate),
         (Params { capacity: 0, ..good }, Parameter::Capacity),
         (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
@@ -64,7 +62,7 @@ fn parameters_are_checked() {
         let rejected = BloomFilter::new(BitLayout::Classic, bad, &Unlimited).err();
         assert!(matches!(rejected, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
-    // A filter that scales stores its expansion, whatever growth is asked for.
+    // A filter that scales stores its expansion, not the given growth.
     assert_eq!(rules(&BloomFilter::classic(good, 3, &Unlimited).unwrap()).growth, 2);
     assert_eq!(rules(&BloomFilter::classic(params(0.01, 100, 0), 3, &Unlimited).unwrap()).growth, 3);
     assert_eq!(filter(Params { seed: 7, ..good }).params().seed, 0);
@@ -140,8 +138,8 @@ fn stored_sub_filters_are_checked() {
     assert_eq!(many[0].num_items(), most);
 }
 
-/// A header may claim one item for each bit of the bitmap, although no bit is set. Such a sub-filter does not count
-/// further items. So the sum over a chain fits 64 bits, and a saved filter can be loaded.
+/// A header may claim one item per bit, although no bit is set. Such a sub-filter counts no further items, so sums over
+/// a chain fit in 64 bits.
 #[test]
 fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     let claiming = |name: &str| {
@@ -169,8 +167,8 @@ fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     assert_eq!(full.num_items(), full.spec.num_bits);
 }
 
-/// Halving an odd subnormal rate rounds it, so doubling the half gives another rate. New and loaded filters report the
-/// doubled half.
+/// Halving an odd subnormal rate rounds it, so twice the half is another rate. New and loaded filters report this other
+/// rate.
 #[test]
 fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
     for bits in [2u64, 3, 5, 7, 0x39_0000_0001] {
@@ -200,7 +198,7 @@ fn bitmaps_relocate_and_are_counted() {
     assert!(grown == before);
     let mut sizes = Vec::new();
     grown.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));
-    // 32, 64 and 144 bytes, in lines of 64.
+    // Bitmaps of 32, 64 and 144 bytes take whole lines of 64 bytes.
     assert_eq!(sizes, [64, 64, 192]);
 }
 
@@ -226,7 +224,6 @@ fn merging_is_rejected_by_name_and_by_rate() {
     assert!(ours == before);
 }
 
-/// The measured false-positive rate is within six standard deviations of the estimate.
 #[test]
 fn the_rate_measured_is_the_rate_estimated() {
     let items: Vec<u16> = (0..10_000).collect();

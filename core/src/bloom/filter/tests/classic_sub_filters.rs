@@ -39,7 +39,6 @@ fn large_filters_answer_in_chunks_as_one_by_one() {
     assert!(single == large);
 }
 
-/// Tests numbers of hashes below, at and above the ends of the rounds, for short and long lists of items.
 #[test]
 fn items_of_few_and_many_hashes_are_found_in_rounds() {
     for (error_rate, expected) in [(0.51, 1), (0.26, 2), (0.13, 3), (0.065, 4), (0.04, 5), (1e-3, 10), (1e-9, 30)] {
@@ -75,7 +74,7 @@ fn estimates_invert_the_expected_fill() {
 fn sub_filters_are_equal_in_every_bit_and_number() {
     let same = |other: &SubFilter| filter(0.01, 100) == *other;
     assert!(same(&filter(0.01, 100)));
-    // The same number of bytes, with no bit set, but another shape.
+    // Another shape with the same number of bytes.
     let other = filter(0.01, 99);
     assert!(!same(&other) && other.as_bytes() == filter(0.01, 100).as_bytes());
     let mut other = filter(0.01, 100);
@@ -99,7 +98,6 @@ fn a_sub_filter_reports_what_it_was_made_with() {
     );
 }
 
-/// An imported sub-filter may have another shape than its parameters give.
 #[test]
 fn only_equal_shapes_merge() {
     let (ours, theirs) = (filter(0.01, 100), filter(0.01, 99));

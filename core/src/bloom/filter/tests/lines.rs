@@ -1,4 +1,4 @@
-//! Tests of chains in the cache-line layout, and of their bits against stored values.
+//! Tests of chains in the cache-line layout.
 
 use crate::bloom::filter::changes::MAX_SUB_FILTERS;
 use crate::bloom::filter::{BloomFilter, OWN_BYTES};
@@ -25,8 +25,7 @@ fn filled(params: Params, items: &[u16]) -> BloomFilter {
     filter
 }
 
-/// Adds a list of items. Each further type of iterator, limit or closure would compile all list loops again, so the
-/// tests use one type of each.
+/// The list loops are compiled again for each type of iterator, limit or closure, so the tests use one type of each.
 fn add_list(
     filter: &mut BloomFilter,
     items: &[u16],
@@ -40,12 +39,11 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// The capacity, the items, the set bits and the XXH3-64 of the bitmap of a sub-filter.
+/// Per sub-filter: its capacity, its items, its set bits and the XXH3-64 of its bitmap.
 type Sizes = (u64, u64, u64, u64);
 
-/// Each case has parameters, the number of items that are added (the decimal numbers from 0 on), and the resulting
-/// sub-filters. The sub-filters were computed independently of this code, from the layout and another implementation of
-/// XXH3.
+/// Each case has parameters, the number of items (the decimal numbers from 0 on), and the resulting sub-filters,
+/// computed independently of this code.
 #[rustfmt::skip]
 const CHAINS: [(Params, u64, &[Sizes]); 4] = [
     (Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 5 }, 1000, &[
@@ -109,15 +107,14 @@ fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add([0, 0], &Unlimited), Ok(false));
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
-    // The filter has room for one item, which comes twice.
+    // The filter has room for one item, which is added twice.
     let mut smallest = super::lines::filter(params(0.9, 1, 0, 0));
     added.clear();
     assert_eq!(add_list(&mut smallest, &[7, 7], &Unlimited, &mut added), Ok(()));
     assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
-/// At high error rates, a filter takes many new items for known ones. It has room exactly until its set bits reach the
-/// limit. Lists stop at the same item as single calls.
+/// At high error rates, a filter takes many new items for known ones, so its set bits decide when it is full.
 #[test]
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
@@ -126,7 +123,7 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let rejected = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.chain()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
-            // The number of items that certainly fit: each may find all of its bits free.
+            // Each of these items fits, even if it sets only new bits.
             let bits_per_item = one.chain()[0].spec.geometry.probes_per_line.into();
             let least = full.saturating_sub(set_bits).div_ceil(bits_per_item);
             assert_eq!(room, least.min(capacity - one.num_items()));
@@ -136,13 +133,11 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let counted = one.num_items() as f64 / capacity as f64;
         assert!(counted < 1.0 && counted > 1.0 - 0.6 * error_rate, "{error_rate}: {counted}");
         assert!((one.false_positive_rate() / error_rate - 1.0).abs() < 0.01, "{error_rate}");
-        // A list stops at the same item as single calls.
         let (mut listed, mut added) = (filter(params(error_rate, capacity, 0, 0)), 0u64);
         let items: Vec<[u8; 8]> = (0..2 * capacity).map(u64::to_le_bytes).collect();
         let outcome = listed.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| added += 1);
         assert_eq!(outcome, Err(Error::Full { capacity }));
         assert!(listed == one && added < 2 * capacity);
-        // A chain grows at the same item.
         let mut chain = filter(params(error_rate / 0.9, capacity, 2, 0));
         chain.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).unwrap();
         assert!(chain.sub_filters().len() > 1);
@@ -165,7 +160,6 @@ fn growth_that_is_rejected_changes_nothing() {
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
 }
 
-/// A limit is compared with the size that the filter reports.
 #[test]
 fn a_filter_may_be_as_large_as_its_limit() {
     for params in [params(0.01, 20, 2, 0), params(0.001, 100_000, 0, 7)] {
@@ -176,8 +170,7 @@ fn a_filter_may_be_as_large_as_its_limit() {
     }
 }
 
-/// The memory limit is asked for all bytes of a growth. When a second sub-filter follows, the first one moves to a
-/// list.
+/// When a second sub-filter is appended, the first moves to a list, which takes memory too.
 #[test]
 fn growth_asks_for_all_that_it_takes() {
     let mut filter = filter(params(0.01, 20, 2, 0));
@@ -200,7 +193,7 @@ fn growth_asks_for_all_that_it_takes() {
 
 #[test]
 fn growth_ends_in_an_error_where_numbers_end() {
-    // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit rejects the third, for 2^30.
+    // The third sub-filter is for 2^30 items, more than the limit allows. The sixth would overflow.
     let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
     let items: Vec<u16> = (0..=u16::MAX).collect();
     let rejected = add_list(&mut large, &items, &MaxBytes(1 << 20), &mut Vec::new());
@@ -226,7 +219,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     assert_eq!(chain.sub_filters().len(), MAX_SUB_FILTERS);
     assert_eq!(chain.add(b"another", &Unlimited), rejected.map(|()| true));
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
-    // Items that it has are still accepted.
+    // Known items are still accepted.
     assert!(matches!(chain.add(0u16.to_ne_bytes(), &Unlimited), Ok(false)));
 }
 
@@ -243,7 +236,7 @@ fn sizes_and_rates_add_up() {
     grown.heap_layouts(&mut |layout| blocks.push(layout));
     let list = blocks.remove(0).size();
     assert_eq!(list, size_of_val(grown.chain()));
-    // Shared parameters count here if the pool has no room for them because of other tests.
+    // Shared parameters are on the heap only if other tests have filled the pool.
     blocks.retain(|layout| layout.align() == 64);
     assert_eq!(blocks.len(), grown.sub_filters().len());
     let bitmaps: usize = blocks.iter().map(|layout| layout.size()).sum();
@@ -282,14 +275,14 @@ fn merge_does_not_pass_the_rate() {
     let parts: Vec<_> =
         [0..500u16, 500..1000, 1000..1500].map(|range| filled(base, &range.collect::<Vec<_>>())).into_iter().collect();
     let mut ours = parts[0].try_clone().unwrap();
-    // Two halves fill it exactly. The noise of the estimate must not reject them.
+    // Two halves fill the filter exactly. The error of the estimate must not make it reject them.
     assert_eq!(ours.merge(&[&parts[1]], &Unlimited), Ok(true));
     assert!((950..=1000).contains(&ours.num_items()), "{}", ours.num_items());
     let before = ours.try_clone().unwrap();
     let rejected = ours.merge(&[&parts[2]], &Unlimited);
     assert!(matches!(rejected, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
     assert!(ours == before);
-    // Items that it has already are no reason to reject.
+    // Known items are no reason to reject.
     assert_eq!(ours.merge(&[&parts[0], &parts[1], &before], &Unlimited), Ok(false));
     assert_eq!(ours.merge(&[], &Unlimited), Ok(false));
     assert!(ours == before);

@@ -32,7 +32,7 @@ fn admit(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) -> Result<Ve
     filter.admit(items.iter(), terms, &Unlimited)
 }
 
-/// The expected outcome of an admission, computed on a copy: each item is looked up and then added, one after another.
+/// The expected outcome of an admission: on a copy, each item is looked up and then added.
 fn expected(filter: &BloomFilter, items: &[[u8; 4]], terms: Terms) -> (BloomFilter, Vec<Admission>) {
     let mut after = filter.try_clone().unwrap();
     let mut reported: Vec<Admission> = Vec::new();
@@ -56,8 +56,8 @@ fn expected(filter: &BloomFilter, items: &[[u8; 4]], terms: Terms) -> (BloomFilt
     (after, reported)
 }
 
-/// Runs a call and its dry run, and compares both with [`expected`]. A dry run adds nothing. So its answers may differ
-/// for items that earlier items of the same call make known.
+/// Compares a call and its dry run with [`expected`]. A dry run adds nothing, so items that earlier items of the call
+/// would make known may get other answers.
 fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
     let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
@@ -77,7 +77,7 @@ fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
     }
     assert_eq!(found, reported);
     assert!(*filter == after, "as one after another");
-    // The dry run differs only if other items of the call made an item known.
+    // A dry run may differ where other items of the call made an item known.
     let made_known = |at: usize| !present[at] && reported[at] == Known && is_new(&at);
     let differ = dry.iter().zip(&reported).filter(|(dry, reported)| dry != reported).count();
     let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
@@ -101,7 +101,7 @@ fn a_limit_lets_in_as_many_as_there_is_place_for() {
             false => assert_eq!(found, [Known, Admitted, Rejected, Known, Rejected]),
         }
         assert_eq!(filter.num_items(), if all { 2 } else { 3 });
-        // The limit is a parameter of the call, and may change from call to call.
+        // The limit may change from call to call.
         assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Rejected]));
         assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
     }
@@ -118,7 +118,7 @@ fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
             false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
         }
     }
-    // The room is a lower bound: by its bits, a filter of a high rate takes more items.
+    // The room is a lower bound: a filter of a high rate takes more items.
     let mut filter = lines(0.4, 1000, 0);
     let mut next = 0;
     while !filter.chain()[0].is_full() {
@@ -146,7 +146,6 @@ fn what_cannot_grow_fails_and_changes_nothing() {
             assert!(filter == before);
         }
     }
-    // The items that the limit of the call admits have room.
     let terms = Terms { limit: 1000, ..SOME };
     let found = filter.admit(items.iter(), terms, &tight).unwrap();
     assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
@@ -183,8 +182,8 @@ proptest! {
     }
 }
 
-/// Adds nearly all items that fit, then asks for more than fit. The filter undoes a short list by restoring words, and
-/// a long list by restoring a copy.
+/// Adds nearly all items that fit, then asks for more than fit. A short list is undone word by word, a long list by a
+/// copy.
 fn assert_what_does_not_fit_is_taken_back(mut filter: BloomFilter) {
     let items = names(0..6000);
     filter.add_all(&items[..4995], &Unlimited, |_| ()).unwrap();
@@ -204,7 +203,7 @@ fn what_does_not_fit_is_taken_back() {
     assert_what_does_not_fit_is_taken_back(classic(1e-6, 5000, 0));
 }
 
-/// A limit that lets a filter grow a given number of times.
+/// Lets a filter grow `left` times.
 struct Growths {
     left: Cell<u32>,
     rejected: Cell<bool>,
@@ -236,8 +235,7 @@ fn what_has_room_asks_for_no_memory() {
     }
 }
 
-/// At high error rates, the set bits decide how many items fit, and some items set no bit. So more items may fit than
-/// the lower bound of the room.
+/// At high error rates, some items set no new bit, so more items fit than the computed room.
 #[test]
 fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     let mut after = lines(0.4, 1000, 1);
@@ -267,8 +265,7 @@ fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     assert_eq!(begun.len() + rest.len(), items.len());
 }
 
-/// An admission asks for the bytes for which adding the same items asks. For each sub-filter of a classic filter, it
-/// once asked for 16 bytes less.
+/// For classic filters, admission once asked for 16 bytes less per sub-filter.
 #[test]
 fn admission_and_addition_ask_for_the_same_bytes() {
     let items = names(0..70);

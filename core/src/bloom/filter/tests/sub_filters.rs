@@ -15,7 +15,7 @@ fn insert_list(filter: &mut SubFilter, hashes: &[Hash128], added: &mut Vec<bool>
     }
 }
 
-/// Looks up the chunks by turns as if most items were absent, and as if most were present.
+/// Looks up chunks that are in turn expected to be mostly absent and mostly present.
 fn look_up_list(filter: &SubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
     for (chunk, expected) in hashes.chunks(CHUNK).zip([Expected::Absent, Expected::Present].into_iter().cycle()) {
         let marks = look_up_chunk(std::slice::from_ref(filter), chunk, expected);
@@ -37,10 +37,10 @@ fn counted(filter: &SubFilter) -> u64 {
     filter.as_bytes().iter().map(|byte| u64::from(byte.count_ones())).sum()
 }
 
-/// Each row has an error rate, a capacity, an item, a seed, and the positions of the bits of the item.
+/// An error rate, a capacity, an item, a seed, and the positions of the item's bits.
 type Row = (f64, u64, &'static [u8], u64, &'static [u64]);
 
-/// The positions were computed independently of this code, from the layout and another implementation of XXH3.
+/// Computed independently of this code.
 #[rustfmt::skip]
 const POSITIONS: [Row; 7] = [
     (0.01, 1000, b"", 0, &[3641, 3752, 3807, 3907, 3917, 3921]),
@@ -54,7 +54,7 @@ const POSITIONS: [Row; 7] = [
         6690328, 6690450, 6690464, 6690627, 6690638, 6690730, 6690809, 8444439, 8444464, 8444623, 8444635,
         8444718, 8444747, 8444782, 9474654, 9474729, 9474755, 9474795, 9474920, 9475015, 9475025, 40213513,
         40213622, 40213650, 40213762, 40213770, 40213852, 40213898]),
-    // Seven lines an item: the looped probe.
+    // Seven lines per item: this number takes the loop that is not unrolled.
     (1e-15, 50, b"x", 7, &[
         2, 8, 27, 28, 53, 77, 113, 137, 248, 381, 401, 419, 458, 510, 516, 520, 616, 694, 733, 807, 867,
         1029, 1048, 1150, 1171, 1188, 1220, 1307, 1337, 1402, 1475, 1479, 1480, 1485, 1495, 1625, 1686,
@@ -79,7 +79,7 @@ fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
         let Geometry { lines_per_item, probes_per_line, num_lines } = filter.spec.geometry;
         let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
         for i in 0..u64::from(lines_per_item) {
-            // The third term, as a sum of `i` terms.
+            // The third summand of `x`, as a sum of `i` terms.
             let third = (0..i).fold(0u64, |sum, j| sum.wrapping_add(j.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
             let x = hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(third);
             let y = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -93,7 +93,6 @@ fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
     }
 }
 
-/// For every shape of an item, lists set the same bits as single calls, while the bitmap fills up.
 #[test]
 fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     let mut shapes = std::collections::BTreeSet::new();
@@ -119,15 +118,13 @@ fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     assert!(shapes.len() > 20, "{shapes:?}");
 }
 
-/// Lists give the results of single calls. Small and large bitmaps take different loops, and so do short and long
-/// lists.
+/// Small and large bitmaps take different loops, and so do short and long lists.
 #[test]
 fn lists_set_and_find_the_bits_of_one_by_one() {
     for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
         let (mut single, mut listed) = (filter(error_rate, capacity), filter(error_rate, capacity));
         let mut start = 0u32;
         for len in [0u32, 1, 15, 16, 17, 33, 63, 64, 65, 128, 200] {
-            // Half of the items are present already.
             let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
             let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
             let mut found = Vec::new();
@@ -143,7 +140,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
     }
 }
 
-/// With half of all bits set, many items have the bits of their first line, and few items have the bits of all lines.
+/// With half of all bits set, many items match in their first line, and few in all lines.
 #[test]
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
@@ -163,7 +160,6 @@ fn lists_are_answered_in_order_when_lines_differ() {
         let (hashes, mut found) = (hashes.collect::<Vec<_>>(), Vec::new());
         look_up_list(&filter, &hashes, &mut found);
         assert!(found == expected, "{error_rate}");
-        // In lists, what one chunk leaves undecided is decided beside the next.
         for len in [1, 2, 63, 64, 65, 127, 128, 129, 200, 8000] {
             let (mut of, mut found) = (Vec::new(), Vec::new());
             let one = std::slice::from_ref(&filter);
@@ -208,7 +204,7 @@ fn lines_are_aligned_and_relocate() {
 fn sub_filters_are_equal_in_every_bit_and_number() {
     let same = |other: &SubFilter| filter(0.01, 1000) == *other;
     assert!(same(&filter(0.01, 1000)));
-    // The same number of lines, with no bit set, but sized for one item less.
+    // A sub-filter with as many lines, but sized for one item less.
     let other = filter(0.01, 999);
     assert!(!same(&other) && other.as_bytes() == filter(0.01, 1000).as_bytes());
     let mut other = filter(0.01, 1000);
@@ -217,14 +213,12 @@ fn sub_filters_are_equal_in_every_bit_and_number() {
     let mut other = filter(0.01, 1000);
     other.append_bytes(0, &[1]).unwrap();
     assert!(!same(&other));
-    // The same number of set bits, in other places.
     let mut another = filter(0.01, 1000);
     another.append_bytes(0, &[2]).unwrap();
     assert!(another != other && another.set_bits() == other.set_bits());
 }
 
-/// At a high error rate, a sub-filter is full by its set bits too. The last item that fits may set more bits than that
-/// limit.
+/// At a high error rate, a sub-filter is full by its set bits too. The last item that fits may exceed their limit.
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
     let one = filter(0.1, 1000);
@@ -234,7 +228,7 @@ fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
         [(1000, most), (1000, most + 1), (1001, most), (0, 0)].map(|(items, bits)| one.holds(items, bits)),
         [true, false, false, true]
     );
-    // At a low rate only the items do.
+    // At a low rate, only the number of items decides.
     let one = filter(0.01, 1000);
     assert!(one.holds(1000, one.spec.num_bits) && !one.holds(1001, 0));
 }

@@ -1,4 +1,4 @@
-//! Tests windowed filters against a model that is updated with the replies of the filter.
+//! Tests windowed filters against an exact model.
 
 mod limits;
 
@@ -25,7 +25,7 @@ fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     BloomFilter::windowed(params, windowing, windowing.window.first_slice(now), &Unlimited).unwrap()
 }
 
-/// The number of additions. A renewed item counts in each slice to which it was added.
+/// The number of additions. An item counts in each slice to which it was added.
 fn additions(filter: &BloomFilter) -> u64 {
     filter.sub_filters().map(|one| one.num_items).sum()
 }
@@ -42,8 +42,7 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
 }
 
 proptest! {
-    /// A windowed filter answers like an exact model. At an error rate of 1e-6, no false positive is expected among a
-    /// few hundred answers.
+    /// At an error rate of 1e-6, no false positive is expected among a few hundred answers.
     #[test]
     fn what_a_window_remembers_is_exact(
         slices in 1u32..6, refresh: bool, capacity in 1u64..60,
@@ -51,7 +50,7 @@ proptest! {
     ) {
         let mut now = 1_000_000u64;
         let (mut one, mut listed) = (filter(slices, refresh, capacity, now), filter(slices, refresh, capacity, now));
-        // The slice in which each item counts.
+        // The slice of each item.
         let mut model: HashMap<u32, u64> = HashMap::new();
         for (later, items) in steps {
             now += later;
@@ -84,7 +83,7 @@ proptest! {
         }
     }
 
-    /// A union gives the answers of one filter with the items of both, whatever the slices of the two filters.
+    /// The union of two filters gives the answers of one filter with the items of both.
     #[test]
     fn unions_have_the_items_of_both_under_their_slices(
         slices in 1u32..5, refresh: bool,
@@ -173,15 +172,15 @@ proptest! {
 }
 
 proptest! {
-    /// A merge at a given time equals a plain merge between the two rebases that the outcome reports. On error nothing
-    /// changes.
+    /// A merge at a given time equals a plain merge between the two renumberings that the outcome reports. On error
+    /// nothing changes.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
         slices in 1u32..5, refresh: bool, limit in prop_oneof![Just(0u64), Just(u64::MAX)], now in 0u64..8,
         all in prop::collection::vec((0u64..8, prop::collection::vec(0u32..60, 0..20), 0u32..12), 1..4),
     ) {
         let filters: Vec<BloomFilter> = all.iter().map(|(slice, items, odd)| {
-            // A few filters have another capacity, so that no merge with them is allowed.
+            // A few filters have another capacity, so a merge with them is rejected.
             let mut filter = filter(slices, refresh, if *odd == 0 { 11 } else { 10 }, slice * LEN);
             add(&mut filter, items, slice * LEN);
             filter
@@ -200,11 +199,11 @@ proptest! {
                 prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
                 step(&mut expected, after);
                 prop_assert!(merged == expected);
-                // A filter whose clock had jumped ahead is back at the clock.
+                // A filter whose clock had jumped ahead is back at the clock's slice.
                 let is_back = merged.newest_slice().unwrap() <= now + 1;
                 let stays = (before, after) == (Move::Stay, Move::Stay);
                 prop_assert!(is_back || stays && newest <= now + 1);
-                // Nothing expired early by more than the slice that clocks may differ.
+                // Clocks may differ by one slice, so nothing expires early by more than that.
                 let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
                 prop_assert!(before != Move::Stay || most <= newest.max(now) + 1);
                 let is_near = |other: &BloomFilter| other.newest_slice().unwrap() <= now + 1;
@@ -213,7 +212,6 @@ proptest! {
         }
     }
 
-    /// If an admission fails for lack of memory, the filter is unchanged, even if later slices have begun.
     #[test]
     fn admission_without_memory_moves_nothing(
         slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
@@ -249,7 +247,7 @@ fn a_clock_that_jumped_expires_nothing_early() {
             && filter.at(Time::At(1_000_060)).may_contain(4u32.to_le_bytes())
     );
     assert!(!filter.at(Time::At(1_000_080)).may_contain(4u32.to_le_bytes()));
-    // A rebase may go back to slice 0.
+    // A renumbering may go back to slice 0.
     filter.rebase(0);
     assert!(filter.may_contain(4u32.to_le_bytes()));
 }
@@ -284,7 +282,6 @@ impl Mover for Copier {
     }
 }
 
-/// The reported memory covers every allocation, and each bitmap can be moved to another place in memory.
 #[test]
 fn memory_is_shown_and_bitmaps_relocate() {
     let mut filter = filter(3, false, 60, 1_000_000);
@@ -293,7 +290,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     }
     // Generations of 20 and 40 items.
     assert_eq!(filter.sub_filters().len(), 6);
-    // The copy holds the same derived parameters, so they are shared even if other tests have filled the pool.
+    // The copy has the same derived parameters, so they are shared even if other tests have filled the pool.
     let copy = filter.try_clone().unwrap();
     let (mut bitmaps, mut bytes) = (0, OWN_BYTES);
     filter.heap_layouts(&mut |layout| {
@@ -305,7 +302,6 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
-/// The reported fill ratio and false-positive rate are those of the live sub-filters.
 #[test]
 fn fill_and_rate_are_those_of_what_is_live() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
@@ -317,7 +313,6 @@ fn fill_and_rate_are_those_of_what_is_live() {
         let now = 1_000 + LEN * slice;
         let live = filter.at(Time::At(now));
         reported.push((live.fill_ratio(), live.false_positive_rate()));
-        // Later, less is live.
         assert!(
             filter.at(Time::At(now + 5 * LEN)).fill_ratio() == 0.0
                 && filter.at(Time::At(now + 5 * LEN)).false_positive_rate() == 0.0
@@ -346,7 +341,7 @@ fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
     layouts
 }
 
-/// A cleared filter takes no memory before its first item, whatever its capacity.
+/// A cleared filter takes no memory before its first item.
 #[test]
 fn a_cleared_filter_is_as_new_at_its_slice() {
     let windowing = Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap();
@@ -361,7 +356,7 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
     }
     let empty = filter.new_like(&Unlimited).unwrap();
     assert!(filter != empty && filter.num_items() > 100 && filter.sub_filters().len() > 3);
-    // Expired items are in the filter until it moves on.
+    // Expired items stay in the filter until its window moves forward.
     assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
     assert_eq!(filter.newest_slice(), empty.newest_slice());
     filter = empty;
@@ -373,7 +368,6 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
     assert!(filter.is_empty());
 }
 
-/// The total number of sub-filters of all generations is bounded, whichever way they are added.
 #[test]
 fn windows_end_at_a_number_of_sub_filters() {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
@@ -399,7 +393,7 @@ fn windows_end_at_a_number_of_sub_filters() {
     let (many, mut empty) = (bytes(&(0..1100).collect::<Vec<_>>()), make());
     assert_eq!(empty.admit(many.iter().map(|item| &item[..]), terms, &Unlimited), Err(rejected));
     assert!(empty == make());
-    // A union of slices that have too many sub-filters together.
+    // Together, these slices have too many sub-filters.
     let mut newer = make();
     drop(newer.advance(1));
     add(&mut newer, 424);
@@ -448,8 +442,7 @@ fn what_is_admitted_is_where_adding_would_have_put_it() {
     }
 }
 
-/// A renewed item expires as if it were added at its renewal. An item that is renewed twice in a slice is added to the
-/// slice once.
+/// An item that is added again expires as if it were added only then. Within a slice it is stored once.
 #[test]
 fn renewed_items_are_moved_to_the_newest_slice() {
     let mut ours = filter(2, true, 1, 1_000);
@@ -458,7 +451,7 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     let known = bytes(&[7, 7]);
     let asked = || known.iter().map(|item| &item[..]);
     let dry = Terms { dry_run: true, ..SOME };
-    // A dry run does not move the filter on.
+    // A dry run does not move the window forward.
     let before = ours.try_clone().unwrap();
     assert_eq!(ours.admit_at(asked(), dry, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours == before);
@@ -467,7 +460,7 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     assert_eq!((ours.num_items(), additions(&ours), ours.sub_filters().len()), (1, 2, 2));
     add(&mut once, &[7], 1_010);
     assert!(ours == once);
-    // In its slice it is not renewed again.
+    // In this slice, the items have been added already.
     assert_eq!(ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours.at(Time::At(1_039)).may_contain(known[0]) && !ours.at(Time::At(1_040)).may_contain(known[0]));
 }
@@ -482,8 +475,8 @@ fn a_union_that_only_moves_on_changes_it() {
     assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
 }
 
-/// If one filter has all bits of a slice of the union, the slice gets its number of renewed items. Otherwise the number
-/// is computed from the common share.
+/// If one filter has all bits of a slice of the union, its number of items that were added again is taken. Otherwise
+/// the common fraction decides.
 #[test]
 fn unions_report_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {
@@ -504,6 +497,6 @@ fn unions_report_how_many_items_came_again() {
     let items: Vec<u64> = both.sub_filters().map(|one| one.num_items).collect();
     let [of_older, of_newer] = items[..] else { panic!("{items:?}") };
     assert!(of_older.abs_diff(400) < 3 && of_newer.abs_diff(60) < 2, "{items:?}");
-    // Of 400 items 60 came again.
+    // Of 400 items, 60 were added again.
     assert_eq!(both.num_items(), of_older - 60 * of_older / 400 + of_newer);
 }

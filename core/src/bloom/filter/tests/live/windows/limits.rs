@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// A new filter asks the limit for the first sub-filters of all generations that may be live at once.
 #[test]
 fn all_generations_are_asked_for_at_once() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
@@ -16,8 +15,7 @@ fn all_generations_are_asked_for_at_once() {
     assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(rejected));
 }
 
-/// The size limit is compared with the size that the filter reports once all its slices are full. A filter may reach
-/// the limit exactly.
+/// The limit is compared with the size of the filter when all slices are full. The filter may reach it exactly.
 #[test]
 fn limits_are_sizes_with_all_slices_full() {
     for (capacity, windowing) in [
@@ -27,7 +25,6 @@ fn limits_are_sizes_with_all_slices_full() {
         let params = Params { error_rate: 0.01, capacity, expansion: 2, seed: 0 };
         let full = |limit: &MaxBytes| -> Result<u64, Error> {
             let mut filter = BloomFilter::windowed(params, windowing, 0, limit)?;
-            // A slice takes a few items.
             for item in 0..3 * 70u32 {
                 filter.advance(u64::from(item / 3));
                 filter.add(item.to_le_bytes(), limit)?;
@@ -48,9 +45,9 @@ fn admission_asks_for_the_memory_that_it_needs() {
         assert!(matches!(admit(&mut filter, &[0], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
         assert_eq!(admit(&mut filter, &[0, 0, 1], SOME, 1_000, u64::MAX).unwrap().len(), 3);
         let dry = Terms { dry_run: true, ..SOME };
-        // A later slice has no sub-filter yet, whatever room this slice has.
+        // The new slice has no sub-filter yet, so room in the old slice does not help.
         assert!(matches!(admit(&mut filter, &[2], dry, 1_010, 0), Err(Error::TooLarge { .. })));
-        // Known items need no room, and others fill it up.
+        // Known items need no room.
         for terms in [dry, SOME] {
             assert_eq!(admit(&mut filter, &[1, 0], terms, 1_000, 0), Ok(vec![Admission::Known; 2]));
             assert_eq!(
