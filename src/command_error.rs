@@ -1,9 +1,8 @@
 //! Errors of commands, and the texts of all error replies.
 //!
-//! If RedisBloom has a text for the same error, this module's text begins with RedisBloom's, because clients match on
-//! the first words. The rest of the text says what was expected or given. Some texts of Redis 8 differ from those of
-//! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8. Every text begins with an error
-//! class such as `ERR`, even if the text of RedisBloom or Redis 8 has none.
+//! Clients match on the first words of an error. So each text begins with the text of RedisBloom for the same error, or
+//! on Redis 8 with the text of Redis 8, whose texts differ. The rest says what was expected or given. Every text begins
+//! with an error class such as `ERR`, even if the other text has none.
 
 use std::fmt::Display;
 
@@ -16,7 +15,7 @@ use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
 use crate::server::ffi::{InUse, OtherType};
 
-/// The reason why a command was rejected. If a command adds several items, the items before the rejected item were
+/// The reason why a command was rejected. If the command adds several items, the items before the rejected item were
 /// added. Any other rejected command has changed nothing.
 #[derive(Debug)]
 pub enum CommandError {
@@ -28,19 +27,18 @@ pub enum CommandError {
     InUse,
     /// The key is missing, and the command does not create it.
     NotFound,
-    /// The key exists, and the command only creates new keys.
+    /// The key exists, but the command only creates new keys.
     Exists,
-    /// A dump chunk (`LOADCHUNK`) that is damaged, is out of order, or belongs to a value that is already complete.
+    /// A dump chunk (`LOADCHUNK`) that is damaged, is out of order, or belongs to a complete value.
     BadData,
-    /// The value is partially loaded: some chunks of its dump have not arrived.
+    /// The value is partially loaded from dump chunks.
     StillLoading(StillLoading),
-    /// A client called a filter command, but the option `commands` is `lc`. With this value, clients can only call the
-    /// commands on counters.
+    /// A client called a filter command, but the option `commands` is `lc`.
     NoFilters,
-    /// The command would need a classic (RedisBloom-compatible) filter, but this module has not registered BF.*. The
-    /// field is the value of the option `commands`.
+    /// The command needs a classic (RedisBloom-compatible) filter, but this module has not registered BF.*. The field
+    /// is the value of the option `commands`.
     NoClassic { commands: &'static str },
-    /// An option or argument that the command does not accept. The text says why.
+    /// An option or argument that is not accepted, and why.
     Argument(String),
     /// An expiry that the server does not accept for any key.
     ExpireTime(String),
@@ -66,7 +64,7 @@ impl From<InUse> for CommandError {
     }
 }
 
-/// Formats bytes from a client for error texts: quoted, escaped, and cut if they are long.
+/// Formats a client's bytes for error texts: quoted, escaped, and cut if they are long.
 pub fn quoted(bytes: &[u8]) -> String {
     const MAX_BYTES: usize = 64;
     if bytes.len() > MAX_BYTES {
@@ -80,18 +78,18 @@ const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: 
     to have RF.*, or with commands all to have BF.* too";
 
 impl CommandError {
-    /// Returns the error for the argument named `what`: the client gave `got`, which is not an `expected` number.
+    /// The error for the argument `what`: the client gave `got`, which is not an `expected` number.
     pub fn not_a(expected: impl Display, what: &str, got: &[u8]) -> CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// Returns the text of the error reply of a command on values of this `kind`. For [`CommandError::Arity`] the
-    /// server sends its own text instead.
+    /// The error reply of a command on values of this `kind`. For [`CommandError::Arity`] the server sends its own
+    /// text.
     pub fn text(&self, kind: Kind) -> String {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
-            // Cluster clients send a command again if its error begins with `TRYAGAIN`.
+            // Cluster clients repeat a command if its error begins with `TRYAGAIN`.
             CommandError::InUse => "TRYAGAIN the server is saving the key; send the command again".to_owned(),
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
@@ -103,14 +101,14 @@ impl CommandError {
                  lines"
             ),
             CommandError::Argument(text) => format!("ERR {text}"),
-            // The server uses the same words for `SET`.
+            // The words of the server's `SET`.
             CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
             CommandError::Core(error) => core_text(kind, error),
         }
     }
 }
 
-/// Returns the text for a number that is outside the range of its parameter.
+/// The text for a number that is outside the range of its parameter.
 fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> String {
     let ours = || format!("bad {}: expected {expected}, got {got}", parameter.name());
     if kind == Kind::Counter {
@@ -118,7 +116,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
     match (parameter, is_redis_8()) {
-        // The text has the words of Redis 8, but the ranges of this module, which allows larger capacities.
+        // The words are those of Redis 8. The ranges are this module's, which allows larger capacities.
         (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
         (Parameter::Capacity, true) => {
             format!("capacity must be in the range [1, {}], got {got}", Params::MAX_CAPACITY)
@@ -126,7 +124,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
         (Parameter::Expansion, true) => {
             format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
         }
-        // RedisBloom's text is the part before `got`. It ends with the space, so no comma can follow the bracket.
+        // RedisBloom's text ends with the space after the bracket, so this text has no comma there.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")
@@ -155,7 +153,7 @@ fn core_text(kind: Kind, error: &Error) -> String {
         Error::OutOfMemory { needed_bytes } => {
             format!("ERR the {kind} needs {needed_bytes} bytes, more than the allocator has left")
         }
-        // These are RedisBloom's words, which clients match on.
+        // The words of RedisBloom, which clients match on.
         Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
         Error::Incompatible { parameter, ours, theirs } => {
             format!("ERR {kind}s differ in {}: {ours} and {theirs}", parameter.name())
@@ -175,7 +173,6 @@ fn core_text(kind: Kind, error: &Error) -> String {
              {exact_limit} members and {exact_bytes} bytes"
         ),
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
-        // If the library adds an error later, the text of the library is the reply.
         _ => format!("ERR {error}"),
     }
 }

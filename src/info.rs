@@ -1,5 +1,5 @@
-//! The module's sections of the server's `INFO`: numbers of values, their memory, and counts of events. Commands keep
-//! every figure up to date, so the cost of `INFO` does not depend on the number of values.
+//! The module's sections of the server's `INFO`. Commands keep every figure up to date, so `INFO` takes the same time
+//! for any number of values.
 
 use std::ffi::c_int;
 
@@ -19,8 +19,8 @@ pub fn register(ctx: Ctx) {
     raw::register_info_function(ctx.as_ptr(), Some(report));
 }
 
-/// Figures of one section of `INFO`. Each row has a name and the kinds of values to count. A second figure, with
-/// `_bytes` after the name, has the bytes of these values.
+/// Each row has a name and the kinds of values to count. A second figure, with `_bytes` after the name, has their
+/// bytes.
 type Kinds = [(&'static str, &'static [ValueKind])];
 
 const FILTERS: &Kinds = &[
@@ -42,7 +42,7 @@ fn all_keys(kinds: &Kinds) -> u64 {
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
     // The server shows a section with an empty name under the module's name. It puts the module's name before each
-    // name, and ignores the fields of a section that was not requested.
+    // name, and ignores fields of sections that were not requested.
     let begin = |section: &str| raw::add_info_section(ctx, Some(section)) == Status::Ok;
     let add = |name: &str, value| {
         raw::add_info_field_unsigned_long_long(ctx, name, value);

@@ -1,12 +1,10 @@
-//! The Redis and Valkey module. It offers the Bloom filters and counters of the core library as data types and
-//! commands.
+//! The Redis and Valkey module: the Bloom filters and counters of the core library as data types and commands.
 //!
 //! [`server`] wraps the server's API. [`types`] has the callbacks of the data types. [`config`], [`limits`] and
 //! [`args`] define the options, the size limits and the arguments of commands. [`commands`] execute the commands, and
-//! [`reply`] writes their replies. This file registers all of these with the server, in the right order.
+//! [`reply`] writes replies.
 
-// No other crate uses this crate. Its documentation is for developers of the module (`cargo doc
-// --document-private-items`).
+// No other crate uses this crate; its documentation is for its developers.
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod args;
@@ -36,20 +34,18 @@ use types::callbacks::{rdb_load, rdb_load_classic, register};
 use types::family::{CLASSIC, COUNTERS, LINES};
 
 /// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the crate `redis-module`
-/// lacks. It declares that a slot with values of this module may migrate. The server then sends the values as the
-/// commands of an AOF rewrite.
+/// lacks. It allows the server to migrate slots with values of this module, as the commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. It
 /// declares that `rdb_save` may run on another thread while clients read the value, and that a key opened for writing
-/// may be null. If even one loaded module does not set this option, the server forks a process to save.
+/// may be null. The server saves without a fork only if all modules set it.
 const HANDLE_FORKLESS: u32 = 1 << 6;
 
-/// True from the end of a successful [`load`] until the server unloads the module.
+/// True from the end of a successful [`load`] until the module is unloaded.
 ///
-/// The flag lets [`RedisModule_OnLoad`] reject a second load of a module that is loaded. After a failed load or an
-/// unload, the library may stay mapped, with the values of its static variables: some systems never unmap a library,
-/// and other code may have it open. In these cases the flag is false, so loading is allowed.
+/// [`RedisModule_OnLoad`] rejects a second load. After a failed load or an unload, the library may stay mapped with its
+/// static variables. The flag is then false, so loading is allowed.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
 /// The entry point that the server calls when it loads the module.
@@ -64,13 +60,12 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argc: c_int,
 ) -> c_int {
     // A second load is rejected before the pointers to the server's functions are written, because other threads may be
-    // using them. The server would reject the module's name later anyway.
+    // using them.
     if IS_LOADED.load(Ordering::Relaxed) {
         ffi::log_anywhere(WARNING, "the module is loaded already");
         return ERR;
     }
-    // SAFETY: the context is live. This fills in the pointers to the server's functions. No other thread uses them,
-    // because no thread of this module runs.
+    // SAFETY: the context is live. This fills in the pointers to the server's functions, which no thread uses yet.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
@@ -92,7 +87,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // This clears what an earlier, failed load may have left. The server has freed the data types of that load.
+    // Clears what an earlier, failed load may have left. The server has freed its data types.
     types::family::reset_handles();
     config::reset_arguments();
     if let Some(name) = api::missing() {
@@ -117,8 +112,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     };
     let other = |what: String| format!("another module already holds {what}");
     register::<Counter>(ctx, &COUNTERS, Some(rdb_load::<Counter>)).map_err(other)?;
-    // This data type is registered with every value of the option `commands`, so that a data set with filters in
-    // Rollcall's own layout (`lines`) always loads.
+    // This data type is always registered, so that a data set with filters in Rollcall's own layout (`lines`) loads.
     register::<BloomFilter>(ctx, &LINES, Some(rdb_load::<BloomFilter>)).map_err(other)?;
     if commands == Commands::All {
         let registered = register::<BloomFilter>(ctx, &CLASSIC, Some(rdb_load_classic));
@@ -128,21 +122,21 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         .map_err(|name| if name.starts_with("bf.") { taken(name) } else { other(name) })?;
     info::register(ctx);
     ctx.log(NOTICE, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
-    // This is the last step of loading, because Redis 7.0 would call the listeners even after a failed load.
+    // This is the last step, because Redis 7.0 would call the listeners even after a failed load.
     unserved::register(ctx);
     slot_import::register(ctx);
     IS_LOADED.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// Declares to the server what the module handles itself: signals of changed keys, I/O errors while loading, commands
-/// during an asynchronous load, atomic slot migration, and saves without a fork.
+/// Declares what the module handles itself: signals of changed keys, I/O errors while loading, commands during an
+/// asynchronous load, atomic slot migration, and saves without a fork.
 fn set_options(ctx: Ctx) {
     let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. The bits of
-    // Valkey's options are set on Valkey only, because Redis could give these bits another meaning.
+    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. Valkey's
+    // options are set on Valkey only, because Redis could give their bits another meaning.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
         if facts::is_valkey() {
@@ -152,12 +146,11 @@ fn set_options(ctx: Ctx) {
     }
 }
 
-/// The function that the server calls before it unloads the module. It returns an error once a thread of this module
-/// has started.
+/// Called before the server unloads the module. Fails once a thread of this module has started.
 ///
-/// The server does not unload a module with data types, except in one case: `MODULE LOADEX` of Redis 8 loads the
-/// module, finds a `CONFIG` that no option takes, and unloads it again. At that time no value exists and no thread has
-/// started, so the function succeeds. Redis 8 would fail an assertion if it returned an error.
+/// The server does not unload a module with data types, with one exception: Redis 8 unloads it again if `MODULE LOADEX`
+/// has a `CONFIG` that no option takes. No thread has started then. Redis 8 would fail an assertion if this function
+/// returned an error.
 ///
 /// # Safety
 /// Must be called by the server.

@@ -1,9 +1,9 @@
 //! Limits on the size of values: the option `max-key-bytes`, and the memory that is left under `maxmemory`.
 //!
-//! Before each command, the server checks whether its memory is above `maxmemory`. Only then does it evict keys or
-//! reject the command. If this module rejected everything that does not fit, memory would stay just below `maxmemory`,
-//! and the server would never evict. So values may grow a little beyond `maxmemory`; this amount is called slack. Each
-//! command reads the used memory again, so the slack is for all commands of a script or transaction together.
+//! Before each command, the server evicts keys or rejects the command if its memory is above `maxmemory`. If this
+//! module rejected everything that does not fit, memory would stay just below `maxmemory`, and the server would never
+//! evict. So values may grow a little beyond `maxmemory`, by the slack. All commands of a script or transaction share
+//! the slack, since each reads the memory in use again.
 
 use std::cell::{Cell, OnceCell};
 
@@ -21,13 +21,11 @@ use rollcall_core::size_limit::SizeLimit;
 const SLACK: u64 = 64 << 10;
 
 /// Under an eviction policy, values may grow beyond `maxmemory` by this number of bytes, or by `maxmemory` divided by
-/// [`EVICTING_SLACK_DIVISOR`] if that is more. This is more than under `noeviction` ([`SLACK`]), because the server
-/// evicts keys before its next command.
+/// [`EVICTING_SLACK_DIVISOR`] if that is more. The server evicts keys before its next command.
 const LEAST_EVICTING_SLACK: u64 = 1 << 20;
 const EVICTING_SLACK_DIVISOR: u64 = 16;
 
-/// The size limits that apply to one command. Figures from the server are cached, because a counter checks its limits
-/// for each item. So this value must not outlive its command.
+/// The size limits of one command. It caches figures of the server, so it must not outlive the command.
 pub struct ServerLimit<'a> {
     ctx: Option<Ctx<'a>>,
     bounds: OnceCell<Bounds>,
@@ -36,42 +34,40 @@ pub struct ServerLimit<'a> {
 struct Bounds {
     /// The largest allowed size of a value in bytes.
     key_bytes: u64,
-    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if there is no such limit. It
-    /// begins with a number that is certainly left. Only a command that needs more reads the server's INFO.
+    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if `maxmemory` is not set. It
+    /// begins with a lower bound. Only a command that needs more reads the exact number from the server's INFO.
     left: Option<Cell<u64>>,
 }
 
 impl<'a> ServerLimit<'a> {
-    /// Returns the limits of the running command. A replicated command (from a primary or the AOF) has no limits.
+    /// The limits of the running command. A replicated command (from a primary or the AOF) has none.
     pub fn new(ctx: Ctx<'a>) -> Self {
         ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
-    /// Returns the limit of a stored value that the server loads: `max-key-bytes`. The server checks `maxmemory` before
-    /// a RESTORE.
+    /// The limit of a stored value that the server loads: `max-key-bytes`. The server checks `maxmemory` before a
+    /// RESTORE.
     pub fn for_restore() -> Self {
         let key_bytes = if must_store() { u64::MAX } else { config::max_key_bytes(used_memory_ratio() > 0.0) };
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
-    /// Returns the limits of a COPY. On a Valkey in a cluster there are none. Its callbacks cannot tell a client's COPY
-    /// from a COPY that another node sends while a slot migrates to this node, and that must succeed.
+    /// The limits of a COPY. On a Valkey in a cluster there are none: a client's COPY looks like one that another node
+    /// sends while a slot migrates to this node, and that must succeed.
     pub fn for_copy() -> Self {
         let has_none = must_store() || is_valkey() && server_flags() & raw::REDISMODULE_CTX_FLAGS_CLUSTER != 0;
         let none = has_none.then_some(Bounds { key_bytes: u64::MAX, left: None });
         ServerLimit { ctx: None, bounds: none.map_or_else(OnceCell::new, OnceCell::from) }
     }
 
-    /// Whether the command is replicated. This is called only if a limit may apply, because a call takes as long as a
-    /// look-up of a key.
+    /// Called only if a limit may apply, because it takes as long as a look-up of a key.
     fn is_obeyed(&self) -> bool {
         self.ctx.is_some_and(must_obey)
     }
 
-    /// Compares the new size of a value with `max-key-bytes`. Also compares what the allocator reserves for
-    /// `more_bytes` with the memory that is left under `maxmemory`. The new size is not rounded to the allocator's
-    /// sizes, so it equals what `BF.INFO key SIZE` and `LC.INFO key SIZE` report. `more_bytes` are treated as one block
-    /// of memory, because nearly all additional memory of a value is one bitmap.
+    /// Compares the new size of a value with `max-key-bytes`, and what the allocator reserves for `more_bytes` with the
+    /// memory left under `maxmemory`. The new size is that of `BF.INFO key SIZE` and `LC.INFO key SIZE`. `more_bytes`
+    /// count as one block, because nearly all of them are one bitmap.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
@@ -93,7 +89,7 @@ impl<'a> ServerLimit<'a> {
             left.set(maxmemory_left());
         }
         if rounded_bytes > left.get() {
-            // The server counts deleted values that are still being freed as used memory, so this waits for them.
+            // Deleted values that are still being freed count as used memory, so this waits for them.
             reclaim::wait();
             left.set(maxmemory_left());
         }
@@ -103,15 +99,14 @@ impl<'a> ServerLimit<'a> {
     }
 }
 
-/// Whether a callback must store a value of any size: on a replica, while an RDB file or the AOF is loaded, and during
-/// a full synchronisation. Also while this node imports slots, because the other node deletes its keys even if they are
-/// rejected here.
+/// Whether a callback must store a value of any size: on a replica, while an RDB file or the AOF is loaded, and while
+/// this node imports slots, because the other node deletes its keys even if they are rejected here.
 fn must_store() -> bool {
     let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
     server_flags() & exempt != 0 || slot_import::is_running()
 }
 
-/// Returns the number of bytes by which values may grow: up to `maxmemory`, and a little beyond it.
+/// The number of bytes by which values may grow, with the slack beyond `maxmemory`.
 fn maxmemory_left() -> u64 {
     let Some(memory) = facts::memory() else { return u64::MAX };
     let slack = if memory.evicts { LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR) } else { SLACK };

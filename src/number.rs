@@ -1,34 +1,33 @@
-//! Parses numbers from text for the whole module, and formats them as RedisBloom does.
+//! Parses numbers for the whole module, and formats them as RedisBloom does.
 //!
-//! Numbers from clients must be plain. Spaces, `inf` and `nan` are rejected. A sign is rejected if a negative number
-//! would make no sense.
+//! Numbers from clients have no spaces and are not `inf` or `nan`. A sign is rejected if a negative number makes no
+//! sense.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-/// Parses a whole number without sign; `None` for any other text. Leading zeros are allowed.
+/// Parses a whole number without sign; leading zeros are allowed.
 pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
     digits.parse().ok()
 }
 
-/// Parses a finite number; `None` for any other text.
+/// Parses a finite number.
 pub fn parse_number(bytes: &[u8]) -> Option<f64> {
-    // Rust would parse texts such as "inf" and "nan" as numbers.
+    // Rust would also parse "inf" and "nan".
     let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     let value: f64 = std::str::from_utf8(bytes).ok().filter(|_| plain)?.parse().ok()?;
     value.is_finite().then_some(value)
 }
 
-/// Parses a whole number in the form that the server writes: without `+` and without leading zeros. `None` for any
-/// other text.
+/// Parses a whole number as the server writes it: without `+` and leading zeros.
 pub fn parse_canonical(bytes: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let value: i64 = text.parse().ok()?;
     (value.to_string() == text).then_some(value)
 }
 
-/// Parses a number of bytes in the syntax of redis.conf: `1kb` is 1024, `1k` is 1000. `None` for any other text.
+/// Parses a number of bytes in the syntax of redis.conf: `1kb` is 1024, `1k` is 1000.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
@@ -44,7 +43,7 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     parse_unsigned(&text[..digits])?.checked_mul(unit)
 }
 
-/// Parses a number with the C library's `strtod`, as the server does. `None` unless the whole text is one number.
+/// Parses a number with the C library's `strtod`, as the server does. The whole text must be the number.
 pub fn parse_as_c(text: &CStr) -> Option<f64> {
     let bytes = text.to_bytes();
     // `strtod` would skip spaces before the number.
@@ -60,7 +59,7 @@ pub fn parse_as_c(text: &CStr) -> Option<f64> {
     (read == bytes.len() as isize && !value.is_nan()).then_some(value)
 }
 
-/// Formats a rate for error texts, with four significant digits.
+/// Formats a rate with four significant digits.
 pub fn four_digits(rate: f64) -> String {
     if (1e-4..1.0).contains(&rate) {
         let leading_zeros = -libm::floor(libm::log10(rate)) as usize;
@@ -70,7 +69,7 @@ pub fn four_digits(rate: f64) -> String {
     }
 }
 
-/// Formats a number with `%g` of the C library, as RedisBloom writes rates.
+/// Formats a number with C's `%g`, as RedisBloom writes rates.
 pub fn as_c_prints(number: f64) -> String {
     let mut text = [0u8; 32];
     // SAFETY: the format takes one double, and at most as many bytes as the buffer has are written.

@@ -1,4 +1,4 @@
-//! Writes the replies of commands, in the forms for the protocols RESP2 and RESP3.
+//! Writes the replies of commands, for RESP2 and RESP3.
 
 use crate::command_error::{CommandError, Kind};
 use crate::server::ffi::Ctx;
@@ -7,9 +7,8 @@ use rollcall_core::admission::Admission;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
-/// Replies with the text of `error`, an error of a command on values of this `kind`. For [`CommandError::Arity`] the
-/// server sends its own text. If a filter is full or memory is lacking, the error is also counted in the metrics.
-/// [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits itself.
+/// Replies with the text of `error`, of a command on values of this `kind`. Full filters and lacking memory are also
+/// counted in the metrics. [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits.
 pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     match error {
         CommandError::Arity => return ctx.reply_wrong_arity(),
@@ -20,8 +19,7 @@ pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     ctx.reply_error(&error.text(kind));
 }
 
-/// Replies with an array of booleans, one for each item that the filter handled. If an item was rejected, its error is
-/// the last element.
+/// Replies with an array of booleans, one per handled item. The error of a rejected item is the last element.
 pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     ctx.reply_array(values.len() + usize::from(stopped.is_some()));
     for &value in values {
@@ -32,8 +30,7 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     }
 }
 
-/// Replies to `ADMIT` with an array of integers, one for each item: 1 if it was added, 0 if it was known, -1 if it was
-/// rejected.
+/// Replies to `ADMIT` with an integer per item: 1 if it was added, 0 if it was known, -1 if it was rejected.
 pub fn admissions(ctx: Ctx, reported: &[Admission]) {
     ctx.reply_array(reported.len());
     for one in reported {
@@ -47,8 +44,7 @@ pub fn admissions(ctx: Ctx, reported: &[Admission]) {
 
 fn field(ctx: Ctx, field: &Field) {
     match field {
-        // Sizes and counts are below 2^63, because capacity and size are limited. A larger number from forged data is
-        // clamped.
+        // Only forged data have a number of 2^63 or more, which is clamped.
         Field::Integer(value) => ctx.reply_integer(i64::try_from(*value).unwrap_or(i64::MAX)),
         Field::Double(value) => ctx.reply_double(*value),
         Field::Text(text) => ctx.reply_bulk(text.as_bytes()),
@@ -56,13 +52,13 @@ fn field(ctx: Ctx, field: &Field) {
     }
 }
 
-/// Replies with the label of a field. Labels of filters are simple strings, as in RedisBloom. Some clients turn simple
-/// strings into `true`, so labels of counters are bulk strings.
+/// Labels of filters are simple strings, as in RedisBloom. Labels of counters are bulk strings, because some clients
+/// turn simple strings into `true`.
 fn label(ctx: Ctx, kind: Kind, label: &str) {
     if kind == Kind::Counter { ctx.reply_bulk(label.as_bytes()) } else { ctx.reply_line(label) }
 }
 
-/// Replies with pairs of a label and a value: as a map in RESP3, as a flat array in RESP2.
+/// Replies with pairs of a label and a value: a map in RESP3, a flat array in RESP2.
 pub fn info_all(ctx: Ctx, kind: Kind, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
     ctx.reply_map(lines.len());
     for (name, value) in lines {
@@ -71,7 +67,7 @@ pub fn info_all(ctx: Ctx, kind: Kind, lines: impl ExactSizeIterator<Item = (&'st
     }
 }
 
-/// Replies with one value and its label as a map in RESP3, and with an array of the value alone in RESP2.
+/// Replies with a map of one label and value in RESP3, and with an array of the value in RESP2.
 pub fn info_field(ctx: Ctx, kind: Kind, name: &str, value: &Field) {
     if ctx.is_resp3() {
         ctx.reply_map(1);

@@ -1,5 +1,4 @@
-//! Counts the filters that the server keeps and saves, but that no registered command can read, for INFO and the log.
-//! The option `commands` decides which filter commands are registered.
+//! Counts filters that no registered command can read, because of the option `commands`, for INFO and the log.
 
 use std::ffi::c_void;
 
@@ -9,7 +8,7 @@ use crate::config::{self, Commands};
 use crate::server::ffi::{Ctx, WARNING, guard, log_anywhere};
 use crate::types::totals::{ValueKind, keys};
 
-/// Returns the current number of filters that no registered command can read.
+/// The number of filters that no registered command can read.
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
@@ -20,8 +19,8 @@ pub fn count() -> u64 {
     }
 }
 
-/// Subscribes to the server's loading events. After a data set has been loaded, the module logs the number of filters
-/// that no registered command can read, unless it is 0.
+/// After a data set has been loaded, the module logs the number of filters that no registered command can read, unless
+/// it is 0.
 pub fn register(ctx: Ctx) {
     let loading = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_LOADING, dataver: 1 };
     raw::subscribe_to_server_event(ctx.as_ptr(), loading, Some(loaded));
@@ -40,7 +39,7 @@ unsafe extern "C" fn loaded(
     guard("an event of loading", report, || ());
 }
 
-/// Returns the line for the log about filters that no registered command can read. `unserved` is their number.
+/// The line for the log about `unserved` filters that no registered command can read.
 fn line(unserved: u64) -> String {
     let (which, way) = match config::commands() {
         Commands::Beside => ("partially loaded classic ", "commands all"),

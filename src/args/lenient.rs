@@ -1,7 +1,6 @@
 //! Parses the options of replicated `BF.RESERVE` and `BF.INSERT` commands as RedisBloom 2.8.2 does. A replicated
-//! command ([`must_obey`](crate::server::facts::must_obey)) comes from a primary or the AOF, and the primary has
-//! acknowledged it. If this server rejected it, its items would be lost. Commands of clients are parsed strictly, see
-//! [`super`].
+//! command ([`must_obey`](crate::server::facts::must_obey)) comes from a primary or the AOF. If this server rejected
+//! the command, its items would be lost.
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|
@@ -21,12 +20,11 @@
 //! | capacity | a signed 64-bit number as the server writes it; at least 1 |
 //! | expansion | like the capacity; only its lower 32 bits are kept |
 //!
-//! If the lower 32 bits of the expansion are 0, RedisBloom makes a filter whose second sub-filter has no bits. Such a
-//! filter contains every item as soon as it grows. This module uses RedisBloom's default growth instead.
+//! If the lower 32 bits of the expansion are 0, RedisBloom makes a second sub-filter without bits, which contains every
+//! item. This module uses RedisBloom's default growth instead.
 //!
-//! This parser rejects commands that RedisBloom rejects; the caller then uses the strict parser. So commands from a
-//! primary with this module may create a filter in Rollcall's own layout (`lines`). They have the options `SEED` and
-//! `LAYOUT`, which RedisBloom's `BF.INSERT` does not know, and which are too many words for its `BF.RESERVE`.
+//! If RedisBloom would reject a command, so does this parser, and the caller then uses the strict parser of [`super`].
+//! Commands with `SEED` or `LAYOUT`, which only a primary with this module sends, are thus parsed strictly.
 
 use std::ffi::CString;
 
@@ -35,7 +33,7 @@ use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 
-/// Parses the options of `BF.RESERVE`; `None` if RedisBloom rejects the command.
+/// `None` if RedisBloom rejects the command.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
         return None;
@@ -54,7 +52,7 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
         .in_range(Options { non_scaling, ..Options::default() })
 }
 
-/// Parses the options of `BF.INSERT`; `None` if RedisBloom rejects the command.
+/// `None` if RedisBloom rejects the command.
 pub fn insert(args: Args<'_>) -> Option<Options> {
     let mut given = Given::default();
     let mut options = Options::default();
@@ -83,7 +81,7 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
     given.in_range(options)
 }
 
-/// The values of options as the command gives them, before their ranges are checked.
+/// The values of options, before their ranges are checked.
 #[derive(Default)]
 struct Given {
     error_rate: Option<f64>,
@@ -92,7 +90,7 @@ struct Given {
 }
 
 impl Given {
-    /// Checks the ranges and adds the values to `options`; `None` if RedisBloom does not accept one of the values.
+    /// Adds the values to `options`; `None` if a value is out of RedisBloom's range.
     fn in_range(self, options: Options) -> Option<Options> {
         let positive = |value: Option<i64>| value.is_none_or(|value| value >= 1);
         let is_rate = self.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);

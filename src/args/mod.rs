@@ -1,8 +1,7 @@
-//! Parses the arguments and options of commands. Nothing here opens a key.
+//! Parses the arguments and options of commands.
 //!
-//! Options are whole words in upper or lower case and in any order, each at most once. An unknown word in the place of
-//! an option is rejected, and the error shows the word. Numbers have no sign and no spaces, and `inf` and `nan` are
-//! rejected.
+//! Options are whole words in upper or lower case and in any order, each at most once. Unknown words are rejected.
+//! Numbers have no sign and no spaces, and are not `inf` or `nan`.
 
 pub mod lenient;
 
@@ -13,8 +12,8 @@ use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::{Error, Parameter};
 
-/// Parses a whole number without sign and without leading zeros, as the server writes numbers. The number is at most
-/// `most`. `bound` is the text of `most + 1` for error replies.
+/// Parses a whole number, at most `most`, without sign and leading zeros. `bound` is the text of `most + 1` for error
+/// replies.
 fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
@@ -26,21 +25,20 @@ fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Resul
     plain.ok_or_else(|| CommandError::not_a(expected, parameter.name(), given))
 }
 
-/// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
+/// Parses a whole number without sign, at most 2^63 - 1, as the server's integers are signed.
 pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     unsigned(parameter, arg, i64::MAX as u64, "2^63")
 }
 
-/// Parses the number of keys, which is the first argument of the command. Returns `None` if it is 0, or more than the
-/// number of arguments after it.
+/// Parses the number of keys, the first argument; `None` if it is 0 or more than the number of arguments after it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(parse_canonical(args.get(1).bytes())?).ok()?;
     (1..=behind).contains(&keys).then_some(keys)
 }
 
-/// Parses the iterator argument of `SCANDUMP` and `LOADCHUNK`. RedisBloom accepts a negative iterator. Here it becomes
-/// [`u64::MAX`], which is past the end of every dump.
+/// Parses the iterator argument of `SCANDUMP` and `LOADCHUNK`. RedisBloom accepts a negative iterator, which here
+/// becomes [`u64::MAX`], past the end of every dump.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     let iterator = parse_canonical(given).map(|iterator| u64::try_from(iterator).unwrap_or(u64::MAX));
@@ -52,13 +50,12 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     })
 }
 
-/// Parses a whole number without sign and without leading zeros. It is at most 2^63 - 1, because the server's integers
-/// are signed.
+/// Parses a whole number, at most 2^63 - 1, without sign and leading zeros.
 fn below_2_63(given: &[u8]) -> Option<u64> {
     parse_canonical(given)?.try_into().ok()
 }
 
-/// Parses a finite number. A number that is not 0 but rounds to 0 as an `f64` is rejected.
+/// Parses a finite number. A positive number too small for an `f64` is rejected.
 pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     let given = arg.bytes();
     let mut digits = given.iter().take_while(|byte| !byte.eq_ignore_ascii_case(&b'e'));
@@ -68,7 +65,7 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
         .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
 }
 
-/// The options of a command that may create a filter or counter, as the client gave them.
+/// The options of a command, as the client gave them.
 #[derive(Debug, Default)]
 pub struct Options {
     pub capacity: Option<u64>,
@@ -81,37 +78,35 @@ pub struct Options {
     pub non_scaling: bool,
     pub no_create: bool,
     pub window: WindowOptions,
-    /// The expiry of the key if the command creates it, in milliseconds since 1970.
+    /// The expiry of a key that the command creates, in milliseconds since 1970.
     pub expiry: Option<i64>,
-    /// The value of `LIMIT` in `ADMIT`. If the filter or counter has this number of items, no new item is added.
+    /// The option `LIMIT` of `ADMIT`. A value with this number of items takes no new item.
     pub limit: Option<u64>,
     pub all: bool,
     pub dry_run: bool,
-    /// The index of the first item in the arguments: the argument after `ITEMS`.
+    /// The index of the first item in the arguments.
     pub items: Option<usize>,
 }
 
-/// The options of a sliding window, as the client gave them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowOptions {
     pub seconds: Option<u64>,
     pub manual: bool,
-    /// The option `VOLATILE`: the key expires when all its items have left the window.
+    /// The key expires when all its items have left the window.
     pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
-    /// The number of the newest slice of a new window. Only commands from a primary or the AOF give it.
+    /// The number of a new window's newest slice. Only a primary or the AOF gives it.
     pub slice: Option<u64>,
 }
 
-/// Converts a number to 32 bits. A larger number becomes [`u32::MAX`], which the core library rejects as too large.
+/// Converts a number to 32 bits. A larger number becomes [`u32::MAX`], which is out of every range.
 pub fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 impl Options {
-    /// Returns `error`. In an error about a number out of range, the number is replaced by the number that the client
-    /// gave, because [`narrow`] may have lowered it.
+    /// Puts the client's number into an error about a number out of range, because [`narrow`] may have lowered it.
     pub fn as_given(&self, error: Error) -> Error {
         let Error::OutOfRange { parameter, expected, got } = error else { return error };
         let given = match parameter {
@@ -123,16 +118,14 @@ impl Options {
         Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
     }
 
-    /// Whether a command with these options may be replicated unchanged. Three kinds of options prevent it. RedisBloom
-    /// reads expiry options differently. The effect of window options depends on the clock. RedisBloom does not know
-    /// seed and layout.
+    /// Whether a command with these options may be replicated unchanged. RedisBloom reads expiry options differently,
+    /// and does not know seed and layout. The effect of window options depends on the clock.
     pub fn are_plain(&self) -> bool {
         self.window.seconds.is_none() && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
     }
 }
 
 rollcall_core::named! {
-    /// An option of a command.
     #[derive(Clone, Copy, PartialEq)]
     pub enum Opt {
         Capacity = "CAPACITY",
@@ -161,7 +154,7 @@ rollcall_core::named! {
     }
 }
 
-/// The options that set the expiry of a key when the command creates it.
+/// The options that set the expiry of a key that the command creates.
 pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
 /// The options of `ADMIT` that `INSERT` lacks.
@@ -170,11 +163,11 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
 
-/// The error for a capacity in a command on counters, given as `CAPACITY` or as a number in place of the first option.
+/// The error for a capacity in a command on counters.
 pub const NO_CAPACITY: &str = "a counter needs no CAPACITY: its ERROR holds for any number of members";
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
-/// may also have the option `SLICE`, which clients cannot give.
+/// may also have `SLICE`.
 pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
     let slice: &[Opt] = if must_obey(ctx) { &[Opt::Slice] } else { &[] };
     let allowed = || allowed.iter().copied().flatten().chain(slice).copied();
@@ -208,7 +201,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             Opt::Manual => options.window.manual = true,
             Opt::Volatile => options.window.volatile = true,
             Opt::Refresh => options.window.refresh = true,
-            // If a command that needs items ends without `ITEMS`, the error is a wrong number of arguments.
+            // The command ends without the items that it needs.
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             _ if at == args.len() => {
                 let no_expansion = if option == Opt::Expansion { "no expansion: " } else { "" };
@@ -221,8 +214,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             }
             _ => {
                 match value(ctx, &mut options, option, args.get(at)) {
-                    // As in RedisBloom, an option that cannot be parsed is reported before an option that is out of
-                    // range.
+                    // As in RedisBloom, an unparsable option is reported before an option out of range.
                     Err(negative @ CommandError::Core(_)) => out_of_range = out_of_range.or(Some(negative)),
                     read => read?,
                 }
@@ -236,10 +228,9 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
     out_of_range.map_or(Ok(options), Err)
 }
 
-/// Returns the error for the word `given`, which is not one of the `allowed` options. The error lists the allowed
-/// options.
+/// Returns the error for the word `given`, with a list of the `allowed` options.
 fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items: bool) -> CommandError {
-    // The list leaves out `VOLATILE` for `RESERVE`, which parses this option only to reject it with a reason.
+    // `RESERVE` parses `VOLATILE` only to reject it with a reason, so the list leaves it out.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
     let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::name).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
@@ -278,9 +269,8 @@ fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     below_2_63(given).ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given))
 }
 
-/// Parses the value of an expiry option (`EX`, `PX`, `EXAT`, `PXAT`), with the same ranges as in the server's `SET`.
-/// Returns milliseconds since 1970. A client may not give a time in the past: the key would expire at once, so that
-/// every call would create it again.
+/// Parses an expiry option, with the ranges of the server's `SET`. Returns milliseconds since 1970. A client may not
+/// give a past time: the key would expire at once, and every call would create it again.
 fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),

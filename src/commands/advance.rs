@@ -1,4 +1,4 @@
-//! The command `ADVANCE`: advances a sliding window to a time slice, or makes the window follow the system clock.
+//! The command `ADVANCE`, which moves a sliding window to a time slice, or makes it follow the system clock.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,6 @@ use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::family::change;
 use crate::types::names::Verb;
 
-/// The target that an `ADVANCE` command gives.
 enum To {
     Slice(u64),
     Rebased(u64),
@@ -40,7 +39,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     let to = read_target(args)?;
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
-        // On a replica, the value may have been deleted, or it may be partially loaded.
+        // On a replica, the value may have been deleted, or be partially loaded.
         Ok(None) | Err(CommandError::StillLoading(_)) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
             let value = opened?.ok_or(CommandError::NotFound)?;
@@ -57,7 +56,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
     key.set_expiry(expiry);
-    // If the window has moved to the slice of the system clock, `announce` sends this event for the move.
+    // If the system clock moved the window, `announce` sends the event for this move.
     let event = (changed && made == Move::Stay).then_some(Verb::Advance);
     let effects = Effects { event, after: made, expiry, ..Effects::default() };
     announce::<T>(ctx, key.close(), effects, || ());
@@ -65,8 +64,8 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     Ok(())
 }
 
-/// Advances the window to the slice of the system clock, and returns the move. For a replicated command it does
-/// nothing, because the primary also sends the move as a separate command.
+/// Moves the window to the system clock's slice, and returns the move. A replica does nothing here, because the primary
+/// sends the move as a separate command.
 fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;
@@ -81,7 +80,7 @@ fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     outcome.before
 }
 
-/// Advances the window of `value` to the target `to`. Returns whether the value changed.
+/// Moves the window of `value` to the target `to`. Returns whether the value changed.
 fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     let (window, newest) = (value.window().copied(), value.newest_slice());
     if window.is_none() {
@@ -97,7 +96,7 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     has_moved || window != value.window().copied()
 }
 
-/// Checks the target `to` of an `ADVANCE` from a client.
+/// Checks the target `to` that a client gave.
 fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
     let (window, present) = window.ok_or_else(no_window::<T>)?;

@@ -30,7 +30,7 @@ use crate::types::names::Verb;
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
-/// The options of a replicated `BF.INSERT`. They have no expiry options, because this module never replicates them, and
+/// The options of a replicated `BF.INSERT`. Expiry options are left out: this module never replicates them, and
 /// RedisBloom reads `EX` as `EXPANSION`.
 const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS];
 
@@ -45,13 +45,12 @@ impl Changing for BloomFilter {
         if !must_obey(ctx) {
             return given(Self::INSERT_OPTIONS);
         }
-        // Options that this module's parser rejects are parsed as RedisBloom parses them. Options that both parsers
-        // accept have the same meaning in both.
+        // Options that this module's parser rejects are parsed as RedisBloom parses them.
         given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
     }
 
-    /// Adds items and replies with a boolean for each handled item: true for a new item. If an item was rejected, its
-    /// error is the last element.
+    /// Adds items and replies with a boolean for each handled item: true for a new item. The error of a rejected item
+    /// is the last element.
     fn add_all(
         ctx: Ctx,
         live: &mut Live<Self>,
@@ -72,8 +71,8 @@ impl Changing for BloomFilter {
         Handled { items: results.len(), new, ..Handled::default() }
     }
 
-    /// Completes a partially loaded filter with zeros for the missing bytes. RedisBloom adds items to such a filter and
-    /// acknowledges the command, so a replica must do the same.
+    /// Completes a partially loaded filter with zeros. RedisBloom adds items to such a filter and acknowledges the
+    /// command, so a replica must do the same.
     fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
         finalize::<Self>(key, |partial| Ok(partial.finish_with_zeros()))
     }
@@ -94,7 +93,7 @@ impl Changing for BloomFilter {
     }
 }
 
-/// Returns a view of `filter` at the time of the command. In a windowed filter, it skips expired items.
+/// A view of `filter` at the time of the command, without expired items.
 fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
     filter.at(time_of(ctx, [filter]))
 }
@@ -176,8 +175,7 @@ pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Formats the first line of the `BF.DEBUG` reply. For a RedisBloom-compatible filter the line is the same as
-/// RedisBloom's.
+/// The first line of the `BF.DEBUG` reply. For a RedisBloom-compatible filter it is RedisBloom's.
 fn debug_totals(filter: &BloomFilter) -> String {
     let size = filter.num_items();
     if filter.layout() == BitLayout::Classic {
@@ -195,8 +193,7 @@ fn debug_totals(filter: &BloomFilter) -> String {
     )
 }
 
-/// Formats the `BF.DEBUG` line of one sub-filter. For a RedisBloom-compatible filter the line is the same as
-/// RedisBloom's.
+/// The `BF.DEBUG` line of a sub-filter. For a RedisBloom-compatible filter it is RedisBloom's.
 fn debug_sub_filter(info: &SubFilterInfo) -> String {
     let SubFilterInfo { num_bytes, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
     let num_bits = 8 * num_bytes;

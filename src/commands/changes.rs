@@ -1,9 +1,8 @@
-//! Commands that change a key, generic over filters and counters. Each command opens the key, changes its value, and
-//! replicates the effects.
+//! Commands that change a key, generic over filters and counters. Each opens the key, changes its value, and replicates
+//! the effects.
 //!
-//! A change reads the clock at most once, and only if the value's window follows the system clock. A replicated command
-//! never reads the clock. Instead, the primary sends each advance of a window as a command before the change that
-//! caused it.
+//! A change reads the clock only if the value's window follows the system clock. A replicated command never reads it:
+//! the primary sends each move of a window as a command before the change that caused it.
 
 use std::iter::once;
 
@@ -46,41 +45,40 @@ pub(super) trait Changing: Family + Windowed {
     fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool)
     -> Handled<'static>;
 
-    /// Checks the value of the option `LIMIT` of an `ADMIT` command on this value.
+    /// Checks the option `LIMIT` of an `ADMIT` on this value.
     fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
         Ok(())
     }
 
-    /// Completes a partially loaded value before a replicated command adds items to it. Does nothing if values of this
-    /// type cannot be completed; the command then fails.
+    /// Completes a partially loaded value before a replicated command adds items to it. If values of this type cannot
+    /// be completed, nothing happens and the command fails.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
         Ok(())
     }
 
-    /// Returns the union of `first` and `others`, with the parameters of `first`.
+    /// The union of `first` and `others`, with the parameters of `first`.
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error>;
 
-    /// Returns an empty value with the same parameters; `None` if the value is empty already.
+    /// An empty value with the same parameters; `None` if the value is empty already.
     fn emptied(&self) -> Result<Option<Self>, Error>;
-    /// Frees the data that expired when the window advanced.
+    /// Frees what expired when the window moved forward.
     fn dispose(expired: Self::Expired);
 }
 
-/// Returns the time at which the running command changes `value`.
+/// The time at which the running command changes `value`.
 #[inline]
 fn time_of_change<T: Windowed>(ctx: Ctx, value: &T) -> Time {
-    // A value without a window needs no time.
     if value.window().is_none() || must_obey(ctx) { Time::Reached } else { time_of(ctx, [value]) }
 }
 
-/// Returns a handle to change `value` at the time of the running command.
+/// A handle to change `value` at the time of the running command.
 #[inline]
 fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     let time = time_of_change(ctx, value);
     Live::new(value, time)
 }
 
-/// Runs `RESERVE`: creates an empty value with the parameters `creation`. It fails if the key exists.
+/// Runs `RESERVE`: creates an empty value. It fails if the key exists.
 pub(super) fn reserve<T: Changing>(
     ctx: Ctx,
     args: Args<'_>,
@@ -100,12 +98,11 @@ pub(super) fn reserve<T: Changing>(
     Ok(())
 }
 
-/// The outcome of a command that adds items to a value.
 #[derive(Default)]
 pub(super) struct Handled<'a> {
-    /// The number of handled items, whether new or not. The first rejected item and all items after it are not handled.
+    /// The number of items before the first rejected item, or 0 if `some` has the items.
     pub(super) items: usize,
-    /// The items with which `ADMIT` changed the value, which need not be the first items. `items` is then 0.
+    /// The items with which `ADMIT` changed the value, which need not be the first items.
     pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,
@@ -115,22 +112,22 @@ pub(super) struct Handled<'a> {
 
 /// A command that adds items, with the parameters for creating a missing key.
 pub(super) struct Addition<'a, F> {
-    /// The name of the running command, without its prefix. `command` has all its arguments.
+    /// The name of the running command, without its prefix.
     verb: Verb,
     command: Args<'a>,
     items: Args<'a>,
-    /// A function that returns the parameters for a missing key. `None` if a missing key is an error.
+    /// Returns the parameters for a missing key; `None` if a missing key is an error.
     create_with: Option<F>,
     /// The expiry of a key that the command creates, in milliseconds since 1970.
     expiry: Option<i64>,
-    /// Whether the command may be replicated unchanged. See [`Options::are_plain`].
+    /// See [`Options::are_plain`].
     is_plain: bool,
 }
 
 impl<'a, F> Addition<'a, F> {
-    /// Replicates the handled items with a command of the prefix `prefix`. `created` has the parameters of the value,
-    /// if the command created it. If the arguments of the running command have the same effect on a replica, they are
-    /// replicated unchanged. This is cheapest: without a replica and an AOF, the server copies no arguments.
+    /// Replicates the handled items with a command of the prefix `prefix`. `created` has the parameters of a value that
+    /// the command created. If possible, the running command is replicated unchanged: without a replica and an AOF, the
+    /// server then copies no arguments.
     #[inline]
     fn replicate<T: Family, C: Creating<T>>(
         &self,
@@ -157,9 +154,9 @@ impl<'a, F> Addition<'a, F> {
     }
 }
 
-/// Opens or creates the key of a command, and calls `add` to add the items and to reply. `add` does not reply if it
-/// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was
-/// handled and nothing changed. Returns the key.
+/// Opens or creates the key of a command, and calls `add` to add the items and to reply, unless it returns an error.
+/// The second argument of `add` is true for a new key. If no item was handled and nothing changed, no key is created.
+/// Returns the key.
 #[inline]
 pub(super) fn add<'a, T: Changing>(
     ctx: Ctx,
@@ -169,7 +166,7 @@ pub(super) fn add<'a, T: Changing>(
 ) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
-        // `must_obey` is called only for this error, because a call takes as long as a look-up of a key.
+        // `must_obey` is called only for this error, because it takes as long as a look-up of a key.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
             T::complete(&mut key)?;
             value_mut::<T>(&mut key)
@@ -186,7 +183,7 @@ pub(super) fn add<'a, T: Changing>(
         None => ITEMS.add(handled.new as u64),
     }
     let prefix = value.prefix();
-    // If the window has moved, a key with a `VOLATILE` window expires later.
+    // If the window has moved forward, a key with a `VOLATILE` window expires later.
     let expiry = if made == Move::Stay { None } else { expiry_of(ctx, value) };
     key.set_expiry(expiry);
     let key = key.close();
@@ -198,9 +195,8 @@ pub(super) fn add<'a, T: Changing>(
     handled.rejected.map_or(Ok(key), Err)
 }
 
-/// Creates the value of a missing key, which is open, and adds items to it, as [`add`] does. This function is separate
-/// for speed. As a branch of `add`, it would make `add` copy the outcome, which takes a seventh of the time of adding
-/// one item.
+/// Creates the value of a missing key and adds items to it, as [`add`] does. As a branch of `add`, this code would slow
+/// down every addition of one item by a seventh.
 #[inline(never)]
 fn add_to_missing<'a, T: Changing>(
     ctx: Ctx,
@@ -219,7 +215,8 @@ fn add_to_missing<'a, T: Changing>(
     if handled.items == 0 && !changed {
         return handled.rejected.map_or(Ok(key.close()), Err);
     }
-    // The new value is not in the totals for `INFO` yet. A promotion to an estimate and growths are counted here.
+    // `create` adds the new value to the totals for `INFO`. Here only events are counted: a counter's promotion to an
+    // estimate, and a filter's growth.
     before.count_events(&value.share());
     let prefix = value.prefix();
     let expiry = create(ctx, &mut key, value, addition.expiry);
@@ -242,9 +239,8 @@ pub(super) fn options<T: Changing>(
     Ok((T::Creation::from_options(ctx, args, &options)?, options))
 }
 
-/// Returns the [`Addition`] for an `ADD` or `MADD`. `command` has all its arguments. A missing key is created with the
-/// default parameters, unless the option `auto-create` forbids it. A replicated command always creates the key, because
-/// its primary did.
+/// The [`Addition`] for an `ADD` or `MADD`. A missing key is created with the default parameters, unless the option
+/// `auto-create` forbids it. A replicated command always creates the key, because its primary did.
 #[inline]
 pub(super) fn to_default<'a, T: Changing>(
     ctx: Ctx<'a>,
@@ -256,8 +252,7 @@ pub(super) fn to_default<'a, T: Changing>(
     Addition { verb, command, items: command.from(2), create_with, expiry: None, is_plain: true }
 }
 
-/// Runs `MADD key item [item ...]`, or the equivalent `LC.ADD`: adds items, and creates a missing value with the
-/// defaults.
+/// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
 pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
     let items = addition.items;
@@ -265,7 +260,7 @@ pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     Ok(())
 }
 
-/// Returns the [`Addition`] for an `INSERT` or `ADMIT`. `command` has all its arguments.
+/// The [`Addition`] for an `INSERT` or `ADMIT`.
 fn to_given<'a, C>(
     command: Args<'a>,
     creation: C,
@@ -277,7 +272,7 @@ fn to_given<'a, C>(
     Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain })
 }
 
-/// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing value with these options.
+/// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing key with these options.
 pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = T::insertion(ctx, args)?;
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
@@ -286,8 +281,8 @@ pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`, which adds new items while the
-/// value has fewer than `n` items.
+/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`: adds new items while the value
+/// has fewer than `n`.
 pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = options::<T>(ctx, args, T::ADMIT_OPTIONS)?;
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
@@ -319,8 +314,7 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     Ok(())
 }
 
-/// Runs `LC.REM key member [member ...]`, which removes members of an exact counter. Only the removed members are
-/// replicated.
+/// Runs `LC.REM key member [member ...]`: removes members of an exact counter. Only the removed members are replicated.
 pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (members, mut key) = (args.from(2), ctx.open(args.get(1), Mode::Write)?);
     let Some(counter) = value_mut::<Counter>(&mut key)? else {
@@ -343,7 +337,7 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Runs `MERGE destination source [source ...]`, which makes the destination the union of itself and the sources.
+/// Runs `MERGE destination source [source ...]`: makes the destination the union of itself and the sources.
 pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
@@ -358,7 +352,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
                 (live.merge(&sources, &limit), live.finish())
             });
             merged?;
-            // The merge may have advanced the window, to the newest slice of the sources.
+            // The merge may have moved the window forward to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
             (value.prefix(), if has_moved { expiry_of(ctx, value) } else { None })
         }
@@ -393,12 +387,12 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     Ok(())
 }
 
-/// Runs `CLEAR key`, which empties a value, and keeps its parameters and its expiry.
+/// Runs `CLEAR key`: empties a value, and keeps its parameters and its expiry.
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
-    // Making a new value is cheaper than clearing the old value: new memory is zeroed already, and the old value is
-    // freed in the background.
+    // A new value is cheaper than clearing the old one: new memory is zeroed already, and the old value is freed in the
+    // background.
     if let Some(empty) = value.emptied()? {
         replace(value, empty);
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);

@@ -28,8 +28,8 @@ impl Changing for Counter {
     const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
     const ITEMS_REJECTED: &'static Metric = &COUNTER_ITEMS_REJECTED;
 
-    /// Adds items and replies with the number of new items. If an item is rejected for its size, the reply is the
-    /// error, and the items before it stay added.
+    /// Adds items and replies with the number of new items, or with an error if an item is too large. The items before
+    /// it stay added.
     fn add_all(
         ctx: Ctx,
         live: &mut Live<Self>,
@@ -50,8 +50,7 @@ impl Changing for Counter {
         Handled { items: handled, new, rejected, some: Vec::new() }
     }
 
-    /// Rejects a `LIMIT` above the counter's `EXACT` limit. Such a `LIMIT` could not be reached, because a counter
-    /// admits no members beyond its `EXACT` limit.
+    /// Rejects a `LIMIT` above the counter's `EXACT` limit, which could never be reached.
     fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
         let exact_limit = self.params().exact_limit;
         if limit <= u64::from(exact_limit) {
@@ -116,7 +115,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns a view of `counter` at the time of the command. In a windowed counter, it skips expired members.
+/// A view of `counter` at the time of the command, without expired members.
 fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
     counter.at(time_of(ctx, [counter]))
 }
@@ -127,10 +126,10 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
-        // An estimating counter cannot answer for any item, so the reply is a single error instead of an array.
+        // An estimating counter cannot answer for any item, so the reply is a single error.
         view.contains(items.get(0).bytes())?;
     }
-    // An estimating counter that gave no error has only expired members, so it contains no item.
+    // An estimating counter gives no error only if all its members have expired. It then contains no item.
     let view = view.filter(|view| view.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {

@@ -1,4 +1,4 @@
-//! The commands `SCANDUMP` and `LOADCHUNK`, which transfer a value in chunks. Filters and counters share the code.
+//! The commands `SCANDUMP` and `LOADCHUNK`, which transfer a filter or counter in chunks.
 
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
@@ -18,14 +18,14 @@ use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, peek_entry, 
 use crate::types::family::{Family, State, change, is_complete};
 use crate::types::names::Verb;
 
-/// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header of the
-/// value. The reply at the end is [0, ""].
+/// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header; the
+/// last reply is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
     let (next, chunk) = persist::scandump(value, iterator)?;
-    // The server copies the reply into the client's buffer. If memory for the copy is lacking, it ends the process.
+    // The server copies the reply, and ends the process if memory for the copy is lacking.
     if !alloc::can_allocate(chunk.len()) {
         return Err(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }.into());
     }
@@ -35,8 +35,8 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Returns the error reply for a dump chunk that was rejected with `error`. The name of a damaged field is only written
-/// to the log. The loss of a chunk from a primary or the AOF is logged too.
+/// The error reply for a rejected dump chunk. The name of a damaged field is only logged. The loss of a chunk from a
+/// primary or the AOF is logged too.
 fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandError {
     match error {
         CommandError::Core(error @ Error::Corrupt { .. }) => {
@@ -54,7 +54,7 @@ fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandEr
     }
 }
 
-/// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded.
+/// Makes a partially loaded value complete if all its bytes have been loaded.
 fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     match peek_entry::<T>(key)? {
         Some(KeyEntry { state: State::Partial(partial), .. }) if is_complete(&**partial) => {
@@ -65,7 +65,7 @@ fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
 }
 
 /// Adds a dump chunk to an existing value. A client has to send the chunks in order. Replicated chunks may come in any
-/// order, because a primary with RedisBloom accepts any order.
+/// order, because RedisBloom accepts any order from its clients.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
@@ -91,8 +91,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     Err(failed.into())
 }
 
-/// Runs `LOADCHUNK key iterator data`. The client passes each iterator and chunk that `SCANDUMP` returned, in the same
-/// order.
+/// Runs `LOADCHUNK key iterator data`, with an iterator and a chunk of `SCANDUMP`, in the same order.
 pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
@@ -105,7 +104,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     taken.map_err(|error| rejected::<T>(ctx, args.get(1), error))?;
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
-        // A client's last chunk has completed the value, so a `VOLATILE` key gets its expiry now.
+        // A client's last chunk completes the value, so a `VOLATILE` key gets its expiry now.
         Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry_of(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
@@ -116,16 +115,16 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     Ok(())
 }
 
-/// Creates a partially loaded value from the header of a dump.
+/// Begins a partially loaded value from the header of a dump.
 ///
-/// If this module has not registered BF.*, a client cannot begin to load a RedisBloom-compatible filter. Commands from
-/// the AOF can, because a rewritten AOF has the loaded part of each partially loaded filter.
+/// If this module has not registered BF.*, a client cannot begin to load a RedisBloom-compatible filter. The AOF can,
+/// since it holds the partially loaded filters.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {
         check_kind::<T>(&partial)?;
     }
-    // An empty counter is complete as soon as its header is loaded.
+    // An empty counter is complete with its header.
     set_entry(key, KeyEntry::<T>::new(State::from_partial(partial)?));
     Ok(())
 }

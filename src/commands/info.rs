@@ -1,5 +1,4 @@
-//! The commands `BF.INFO` and `LC.INFO`. The core library's tables define the fields of the reply, which `COMMAND DOCS`
-//! lists too.
+//! The commands `BF.INFO` and `LC.INFO`. The core library's tables define the fields.
 
 use rollcall_core::unstable::info::{Field, InfoField};
 
@@ -8,7 +7,7 @@ use crate::command_error::{CommandError, Kind, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};
 
-/// Returns the words that select the `fields`, as choices of an argument for `COMMAND DOCS`.
+/// The words that select the `fields`, for `COMMAND DOCS`.
 pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument; N] {
     let mut all = [const { choice(c"", c"") }; N];
     let mut at = 0;
@@ -20,8 +19,8 @@ pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument
 }
 
 /// Runs `BF.INFO key [field]` or `LC.INFO key [field]`. It replies with the first `shown` of the `fields`, or with the
-/// single field that the command names. A field has two names, its word and its label. `value_of` returns the value of
-/// a field. `kind` is the kind of the value.
+/// field that the command names by its word or its label. `value_of` computes the value of a field. `kind` is the kind
+/// of the stored value.
 pub fn info<F: Copy>(
     ctx: Ctx,
     args: Args<'_>,

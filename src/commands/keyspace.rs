@@ -1,4 +1,4 @@
-//! Opens keys, checks their types, and borrows their values for as long as a command needs them.
+//! Opens keys, checks their types, and borrows their values.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::server::reclaim;
 use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State, change};
 
-/// Opens a key, and fails if it holds a value of another type than `T`. It is for commands that must check the type
-/// before they use the value.
+/// Opens a key, and fails if it holds a value of another type than `T`. It is for commands that check the type before
+/// they use the value.
 pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, CommandError> {
     let key = ctx.open(name, mode)?;
     peek_entry::<T>(&key)?;
@@ -28,7 +28,7 @@ fn still_loading(partial: &impl Partial) -> CommandError {
     CommandError::StillLoading(StillLoading { received_bytes, total_bytes })
 }
 
-/// Returns the value of an open key for reading; `None` if the key is missing.
+/// The value of an open key for reading; `None` if the key is missing.
 #[inline]
 pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, CommandError> {
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
@@ -38,9 +38,9 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Co
     }
 }
 
-/// Returns the value of an open key for changes; `None` if the key is missing.
+/// The value of an open key for changes; `None` if the key is missing.
 ///
-/// A command must not open the same key twice, because both handles would refer to the same value.
+/// A command must not open a key twice, because both handles would refer to the same value.
 #[inline]
 pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, CommandError> {
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
@@ -50,8 +50,8 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     }
 }
 
-/// Stores a new value in a missing key, and sets the expiry of the key: `expiry`, or else the end of a `VOLATILE`
-/// window. Returns the expiry in milliseconds since 1970.
+/// Stores a new value in a missing key. The key expires at `expiry`, or else at the end of a `VOLATILE` window. Returns
+/// this time in milliseconds since 1970.
 pub(super) fn create<T: Family + Windowed>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
     let expiry = expiry.or_else(|| expiry_of(ctx, &value));
     set_entry(key, KeyEntry::new(State::Ready(value)));
@@ -59,7 +59,7 @@ pub(super) fn create<T: Family + Windowed>(ctx: Ctx, key: &mut Key<'_>, value: T
     expiry
 }
 
-/// Replaces the value `old` by `value`. Frees the old value, in the background if it is large.
+/// Replaces the value `old` by `value`. A large old value is freed in the background.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let replaced = change(old, |old| std::mem::replace(old, value));
     reclaim::dispose(replaced, |replaced| replaced.num_bytes() as usize);
@@ -69,8 +69,8 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
     try_collect_ok(names.len(), names.iter().map(|name| open::<T>(ctx, name, Mode::Read)))
 }
 
-/// Opens the destination and the sources of a `MERGE`. The types of the sources are checked later, by [`values`]. If
-/// the destination is also named as a source, it is left out of the sources, because it adds nothing.
+/// Opens the destination and the sources of a `MERGE`. [`values`] checks the types of the sources later. The
+/// destination is left out of the sources, because it would add nothing.
 pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
@@ -78,8 +78,8 @@ pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key
     Ok((destination, try_collect_ok(args.len() - 2, sources)?))
 }
 
-/// Returns the values of open keys, without duplicates and without missing keys. A union reads all bits of each value,
-/// so duplicates would cost time.
+/// The values of open keys, without duplicates and missing keys. A union reads all bits of each value, so duplicates
+/// would cost time.
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {
     let mut found = try_collect_ok(keys.len(), keys.iter().filter_map(|key| value::<T>(key).transpose()))?;
     let mut seen = HashSet::new();

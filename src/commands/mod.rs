@@ -1,8 +1,7 @@
-//! The module's commands. Each command parses its arguments, opens its keys, calls the core library, replicates its
-//! changes, sends keyspace events, and replies.
+//! The module's commands. Each parses its arguments, opens its keys, calls the core library, replicates its changes,
+//! sends keyspace events, and replies.
 //!
-//! [`bloom`] and [`counting`] have the commands for filters and for counters. Code for both is generic: [`changes`],
-//! [`advance`], [`keyspace`], [`effects`] and [`dump`].
+//! [`bloom`] and [`counting`] have the commands for filters and for counters; the other files are shared.
 
 mod advance;
 mod bloom;

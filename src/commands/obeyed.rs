@@ -1,6 +1,6 @@
-//! Replicated `BF.*` commands (from a primary or the AOF). Another server has acknowledged them, so they must not fail
-//! here. If that server was RedisBloom, it may have read the options differently. It may have added items to a
-//! partially loaded filter, or have rejected some items.
+//! Replicated `BF.*` commands, from a primary or the AOF. Another server has acknowledged them, so they must not fail
+//! here. If that server was RedisBloom, it may have read the options differently, have added items to a partially
+//! loaded filter, or have rejected some items.
 
 use rollcall_core::error::Error;
 
@@ -11,13 +11,13 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx};
 use crate::types::names::Prefix;
 
-/// Parses the options of a command as RedisBloom does, by the function `read`. Returns `None` if `read` rejects the
-/// options, and for RF.*, which RedisBloom does not have.
+/// Parses the options of a command by `read`, as RedisBloom does. `None` if `read` rejects the options, and for RF.*,
+/// which RedisBloom does not have.
 fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
     if Prefix::Rf.is_of(args) { None } else { read(args) }
 }
 
-/// Returns the parameters of the filter that a replicated `BF.RESERVE` creates, and the expiry of its key.
+/// The parameters of the filter that a replicated `BF.RESERVE` creates, and the expiry of its key.
 pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Option<i64>), CommandError> {
     match from_redisbloom(args, lenient::reserve) {
         Some(options) => Ok((Creation::obeyed(ctx, args, &options)?, None)),
@@ -25,8 +25,8 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Option<
     }
 }
 
-/// Returns the parameters and the options of a replicated `BF.INSERT`. The ranges are wider than for clients. If
-/// RedisBloom's parser rejects the command, this module's `allowed` options are parsed.
+/// The parameters and the options of a replicated `BF.INSERT`. If RedisBloom's parser rejects the command, the
+/// `allowed` options are parsed strictly.
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
@@ -35,9 +35,9 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(C
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
-/// Returns the error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates a
-/// command that it rejected because the filter was full. This command has no effect here either. But it must not fail,
-/// because a replica can be configured to exit at an error.
+/// The error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates commands
+/// that it rejected because the filter was full. They have no effect here either, but must not fail: a replica can be
+/// configured to exit at an error.
 pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,

@@ -1,4 +1,4 @@
-//! Registers the commands with the server: their names, ACL categories, documentation and keys.
+//! Registers the commands with the server: names, ACL categories, documentation and keys.
 
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::null;
@@ -12,8 +12,7 @@ use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};
 use crate::server::version;
 
-/// The sizes of the structures in [`raw::RedisModuleCommandInfo`]. From the sizes, the server knows which version of
-/// the structures the module uses.
+/// The sizes of the structures tell the server which version of them the module uses.
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
     sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
@@ -21,19 +20,18 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version of this module in which the commands appeared, for `COMMAND DOCS`. Until the first release it is the
-/// current version. Later releases keep the text of the first release.
+/// The version in which the commands appeared, for `COMMAND DOCS`. After the first release, it stays that of the first
+/// release.
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
-/// The ACL category of LC.*. The next two constants are the categories of BF.* and of RF.*. RedisBloom has a category
-/// named `bloom` too.
+/// The ACL category of LC.*. The next two are those of BF.* and of RF.*. RedisBloom has a category `bloom` too.
 const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. If another module already has one of the commands, the error
-/// is the name of the command.
+/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. The error is the name of a command that another module
+/// already has.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
@@ -46,11 +44,10 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
             register_one(ctx, command, (command.name, command.summary), &[BLOOM_CATEGORY])?;
         }
     }
-    // RF.* are registered with every value of the option `commands`, because a primary or an AOF may send them. With
-    // `commands lc`, clients cannot call RF.* commands.
+    // RF.* are registered even if clients cannot call them (`commands lc`), because a primary or an AOF may send them.
     //
-    // If another module owns BF.*, this module does not add the ACL category `bloom`. If it did, the RedisBloom of
-    // Redis 8 would not load later. If RedisBloom has added this category already, the RF.* commands join it.
+    // If another module owns BF.*, the ACL category `bloom` is left to it: the RedisBloom of Redis 8 would not load if
+    // the category existed. If RedisBloom has added it already, RF.* join it.
     for command in BLOOM {
         let renamed =
             |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();
@@ -60,8 +57,8 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds an ACL category. If the server or another module already has the category, the call fails without harm, and the
-/// commands join that category.
+/// Adds an ACL category. If the category exists already, the call fails without harm, and the commands join the
+/// category.
 fn add_category(ctx: Ctx, category: &CStr) {
     // SAFETY: the function is called only if the server has it; the name ends with NUL.
     unsafe {
@@ -71,8 +68,7 @@ fn add_category(ctx: Ctx, category: &CStr) {
     }
 }
 
-/// Registers a command in the ACL categories `families`. If the server rejects them, the command is registered in the
-/// first category alone. The server copies the name and the summary.
+/// Registers a command in the ACL categories `families`, or in the first of them if the server rejects them.
 fn register_one(
     ctx: Ctx,
     command: &Command,
@@ -88,8 +84,8 @@ fn register_one(
     // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        // The calls may fail on a server that does not know all names that the module uses. The command then lacks
-        // documentation or a category, but works.
+        // If a server does not know all names that the module uses, a call fails, and the command lacks documentation
+        // or a category.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
             let set = |families: &[&CStr]| set_categories(handle, categories(command, families).as_ptr());
             if set(families) != OK {
@@ -101,8 +97,8 @@ fn register_one(
     Ok(())
 }
 
-/// Returns the ACL categories of a command: `families`, then `read` or `write`, then `fast` or `slow`. The last two
-/// have to be given, because the server derives them from the flags only if a command has no other categories.
+/// The ACL categories of a command: `families`, then `read` or `write`, then `fast` or `slow`. The server derives the
+/// last two itself only for a command without other categories.
 fn categories(command: &Command, families: &[&CStr]) -> CString {
     let has = |flag: &str| command.flags.to_string_lossy().split(' ').any(|word| word == flag);
     let access = if has("write") { "write" } else { "read" };
@@ -113,18 +109,18 @@ fn categories(command: &Command, families: &[&CStr]) -> CString {
 
 /// The flags of a key that a command reads.
 const ACCESS: KeySpecFlags = KeySpecFlags::READ_ONLY.union(KeySpecFlags::ACCESS);
-/// The flags of a key to which a command adds items. The reply reveals whether the items were in the value.
+/// The flags of a key to which a command adds items. The reply reveals whether the value had them.
 const INSERT: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::ACCESS).union(KeySpecFlags::INSERT);
-/// The flags of a key that a command changes without adding contents. Contents may be lost.
+/// The flags of a key that a command changes without adding items. Items may expire.
 const ADVANCE: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::UPDATE);
 /// The flags of a key whose contents a command deletes.
 const CLEAR: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::DELETE);
-/// The flags of a key from which a command removes members. The reply reveals whether they were in the value.
+/// The flags of a key from which a command removes members. The reply reveals whether the value had them.
 const REMOVE: KeySpecFlags = CLEAR.union(KeySpecFlags::ACCESS);
 
-/// Returns the key specifications of a command, and a zeroed one that ends the list.
+/// The key specifications of a command, and a zeroed one that ends the list.
 fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
-    // The position of the last key is relative to the first key; -1 means the last argument.
+    // The position of the last key is relative to the first; -1 means the last argument.
     let (one, rest) = (FindKeys::new_range(0, 1, 0), FindKeys::new_range(-1, 1, 0));
     let specs = match keys {
         Keys::Read => vec![(1, ACCESS, one)],
@@ -140,12 +136,12 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     get_redis_key_spec(specs.into_iter().map(spec).collect())
 }
 
-/// The argument lists in the server's form, which contain pointers to each other. The pointers stay valid when an inner
-/// list is moved, because its elements stay at the same address.
+/// The argument lists in the server's form, with pointers to each other. They stay valid when a list is moved, because
+/// its elements stay at the same address.
 type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
 
-/// Converts `arguments` to an array in the server's form, which ends with a zeroed element. The returned pointer is
-/// valid while `lists` lives.
+/// Converts `arguments` to the server's form: an array that ends with a zeroed element. The pointer is valid while
+/// `lists` lives.
 fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *mut raw::RedisModuleCommandArg {
     // SAFETY: all zeros is a value of this C structure: null pointers. An element without a name ends the list.
     let end: raw::RedisModuleCommandArg = unsafe { std::mem::zeroed() };

@@ -1,5 +1,5 @@
-//! Set operations on several counters: LC.UNIONCARD, LC.UNION and similar. With `SINCE`, they apply only to the members
-//! of the last seconds. LC.COUNTSINCE and LC.HISTORY are here too.
+//! Set operations on several counters, and LC.COUNTSINCE and LC.HISTORY. With `SINCE`, only the members of the last
+//! seconds count.
 
 use rollcall_core::counting::{self, Counter, Estimated, Member, View};
 use rollcall_core::error::{Error, Parameter};
@@ -13,15 +13,14 @@ use crate::command_error::{CommandError, quoted};
 use crate::number::parse_number;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-/// The value of the option `SINCE` that stands for all members of a counter, instead of a number of seconds.
+/// The value of `SINCE` that stands for all members of a counter.
 const ALL: &[u8] = b"-";
 
-/// The keys of a set operation, and the values of its option `SINCE`.
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
-    /// The values of `SINCE`, in seconds: no element without `SINCE`, one element for all keys, or one element per key.
-    /// An element `None` means all members.
+    /// The values of `SINCE`, in seconds: none without `SINCE`, else one for all keys or one per key. `None` means all
+    /// members.
     seconds: Vec<Option<u64>>,
 }
 
@@ -60,9 +59,8 @@ impl<'a> Operands<'a> {
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
     }
 
-    /// Returns the members that the operation covers, as one view for each existing key, in the order of the keys. The
-    /// result is `None` if one of the first `needed` keys is missing: the operation's result is then empty. Any other
-    /// missing key counts as an empty counter.
+    /// The members that the operation covers, as one view per existing key, in the order of the keys. `None` if one of
+    /// the first `needed` keys is missing: the result is then empty. Any other missing key counts as empty.
     fn views(&self, ctx: Ctx, needed: usize) -> Result<Option<Vec<View<'_>>>, CommandError> {
         let counters = try_collect_ok(self.keys.len(), self.keys.iter().map(value::<Counter>))?;
         let now = time_of(ctx, counters.iter().copied().flatten());
@@ -75,8 +73,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Returns a view of the members that were added to `counter` in the last `seconds`, or of all members if `seconds` is
-/// `None`.
+/// A view of the members that were added to `counter` in the last `seconds`; of all members for `None`.
 pub(super) fn view<'c>(
     counter: &'c Counter,
     key: Arg<'_>,
@@ -96,12 +93,12 @@ pub(super) fn view<'c>(
     })
 }
 
-/// How many keys, from the first on, each operation needs. If one of these is missing, the result is empty.
+/// How many keys, from the first on, must exist: otherwise the result is empty.
 const UNION: usize = 0;
 const DIFFERENCE: usize = 1;
 const INTERSECTION: usize = usize::MAX;
 
-/// Runs a set operation that replies with the number of members and its standard error. `ask` computes both.
+/// Runs a set operation that replies with the number of members and its standard error, computed by `ask`.
 fn card(
     ctx: Ctx,
     args: Args<'_>,
@@ -119,7 +116,7 @@ fn card(
     Ok(())
 }
 
-/// Runs a set operation that replies with members. `ask` computes them.
+/// Runs a set operation that replies with members, computed by `ask`.
 fn members(
     ctx: Ctx,
     args: Args<'_>,
@@ -177,8 +174,7 @@ pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, DIFFERENCE, counting::diff)
 }
 
-/// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that were added to a windowed
-/// counter in the last `seconds`.
+/// Replies with the number of distinct members that were added in the last `seconds`: `LC.COUNTSINCE key seconds`
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let seconds = args::count(Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read)?;
@@ -191,8 +187,8 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Runs `LC.HISTORY key`, which replies with one row per slice of a counter's window. A row has the start of the slice,
-/// the number of distinct members added since then, and the standard error of this number.
+/// Runs `LC.HISTORY key`, with one row per slice: the start of the slice, the number of distinct members added since
+/// then, and its standard error.
 pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;

@@ -1,5 +1,4 @@
-//! Sliding windows of filters and counters: the time at which they are read, and their options. Options are parsed from
-//! commands, and written as words for replicas and the AOF.
+//! Sliding windows of filters and counters: the time at which they are read, and their options.
 
 use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;
@@ -13,16 +12,14 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::Ctx;
 use crate::types::family::Family;
 
-/// The options for the sliding window of a filter.
 pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Volatile];
-/// The options for the sliding window of a counter.
 pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Volatile];
 
 /// The default number of time slices in a counter's window.
 const SLICES_OF_COUNTERS: u32 = 12;
 
-/// Returns the time at which `values` are read. It is the current time if the window of any value follows the system
-/// clock. Otherwise the time has no effect, and is 0.
+/// The time at which `values` are read: the current time if any window follows the system clock, else 0, which has no
+/// effect.
 #[inline]
 pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
     let mut windows = values.into_iter().filter_map(|value| value.window());
@@ -33,9 +30,8 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
     }
 }
 
-/// Returns the expiry of a key with a `VOLATILE` window, in milliseconds since 1970. It is the last millisecond before
-/// all its items have left the window. The result is `None` for any other value. It is also `None` for a replicated
-/// command, because the primary sends the expiry itself.
+/// The expiry of a key with a `VOLATILE` window, in milliseconds since 1970: the last millisecond before all its items
+/// have left the window. `None` for other values, and for a replicated command, because the primary sends the expiry.
 pub(super) fn expiry_of<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
     let (window, newest) = value.window().zip(value.newest_slice())?;
     if !window.is_volatile() || must_obey(ctx) {
@@ -45,7 +41,7 @@ pub(super) fn expiry_of<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
     Some(empty_ms.unwrap_or(i64::MAX) - 1)
 }
 
-/// Returns the window that the options of a counter describe; `None` without `WINDOW`.
+/// The window that the options of a counter describe; `None` without `WINDOW`.
 pub(super) fn counter_window(options: &Options) -> Result<Option<Window>, CommandError> {
     window(options, SLICES_OF_COUNTERS, |seconds, slices, clock_source| {
         let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source)?;
@@ -53,7 +49,7 @@ pub(super) fn counter_window(options: &Options) -> Result<Option<Window>, Comman
     })
 }
 
-/// Returns the window that the options of a filter describe; `None` without `WINDOW`.
+/// The window that the options of a filter describe; `None` without `WINDOW`.
 pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let args::WindowOptions { seconds, refresh, volatile, .. } = options.window;
     if seconds.is_some() && (options.non_scaling || options.expansion == Some(0)) {
@@ -64,8 +60,7 @@ pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, C
     })
 }
 
-/// Returns the window that `new` makes from the seconds, the slices and the clock source of `options`; `None` without
-/// `WINDOW`.
+/// The window that `new` makes from seconds, slices and clock source; `None` without `WINDOW`.
 fn window<W>(
     options: &Options,
     default_slices: u32,
@@ -81,7 +76,7 @@ fn window<W>(
     Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
 }
 
-/// Checks the option `VOLATILE`. It is allowed only if the module can predict when the value becomes empty.
+/// `VOLATILE` is allowed only if the module can predict when the value becomes empty.
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {
@@ -93,8 +88,7 @@ fn check_volatile(options: &Options) -> Result<(), CommandError> {
     }
 }
 
-/// Rejects `VOLATILE` in a client's `RESERVE`. After the key has expired, an `ADD` would create it again without its
-/// window.
+/// Rejects `VOLATILE` in a client's `RESERVE`: after the key has expired, an `ADD` would create it without its window.
 pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
     if options.window.volatile && !must_obey(ctx) {
         let why =
@@ -108,7 +102,7 @@ fn excluded(option: &str, other: &str, why: &str) -> CommandError {
     CommandError::Argument(format!("option {option} does not go with {other}: {why}"))
 }
 
-/// Rejects a window option that is given without a window.
+/// Rejects a window option without `WINDOW`.
 fn needs_window(given: &args::WindowOptions) -> Result<(), CommandError> {
     let alone = [
         ("MANUAL", given.manual),
@@ -123,7 +117,7 @@ fn needs_window(given: &args::WindowOptions) -> Result<(), CommandError> {
     }
 }
 
-/// Returns option words with which a replica creates the same window, beginning at the slice `slice`.
+/// Option words with which a replica creates the same window, at the slice `slice`.
 pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     let manual = if window.clock_source() == ClockSource::Manual { "MANUAL" } else { "" };
     let refresh = if refresh { "REFRESH" } else { "" };
@@ -131,7 +125,7 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     format!("WINDOW {} {manual} SLICES {} {refresh} {volatile} SLICE {slice}", window.seconds(), window.slices())
 }
 
-/// Returns the error for a command that needs a window of time, on a value without one.
+/// The error for a command that needs a window, on a value without one.
 pub(super) fn no_window<T: Family>() -> CommandError {
     CommandError::Argument(format!("the {} has no window of time", T::KIND))
 }

@@ -1,6 +1,5 @@
 //! Parses the arguments with which the module is loaded (`loadmodule`, `MODULE LOAD`, `MODULE LOADEX ... ARGS`): pairs
-//! of a name and a value. A name is one of this module's options, or an option of RedisBloom or valkey-bloom, since
-//! this module can replace both.
+//! of a name and a value. The names of RedisBloom and valkey-bloom are known too, since this module can replace both.
 
 use std::ffi::CStr;
 
@@ -8,16 +7,16 @@ use super::options::ALL;
 use crate::command_error::quoted;
 use crate::server::ffi::{Args, Ctx, NOTICE};
 
-/// Arguments of RedisBloom, each with the option of this module that has the same meaning.
+/// Arguments of RedisBloom, each with this module's option of the same meaning.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
 
 /// The prefixes of RedisBloom's arguments for cuckoo filters: `CF_` before Redis 8, `CF-` since then.
 const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 
-/// The prefix of valkey-bloom's options. The name of its module, `BF.`, may precede it.
+/// The prefix of valkey-bloom's options, sometimes after the name of its module, `BF.`.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
-/// Options of valkey-bloom that have a replacement here, each with the advice that the error gives.
+/// Options of valkey-bloom that have a replacement here, with the advice of the error.
 static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-CAPACITY", "use bf-initial-size"),
     ("BLOOM-FP-RATE", "use bf-error-rate"),
@@ -28,17 +27,15 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
 ];
 
-/// The error for an unknown name suggests a known name whose similarity is at least this number. 1 means equal, 0 means
-/// nothing in common.
+/// The smallest similarity, from 0 to 1, at which the error for an unknown name suggests a known name.
 const SIMILAR: f64 = 0.75;
 
-/// Returns the log line about an option for cuckoo filters, which is ignored.
+/// The log line about an ignored option for cuckoo filters.
 pub(super) fn ignored(name: &[u8], value: &str) -> String {
     format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
 }
 
-/// Returns the error for an argument of valkey-bloom, with its replacement in this module; `None` if valkey-bloom does
-/// not have the argument.
+/// The error for an argument of valkey-bloom, with its replacement; `None` for other arguments.
 fn valkey_bloom(name: &[u8]) -> Option<String> {
     let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
     let bare = upper.trim_start_matches("--");
@@ -54,13 +51,12 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Restores the defaults of all options. The module calls this after a failed load.
+/// Restores the defaults of all options, after a failed load.
 pub fn reset() {
     ALL.iter().for_each(|option| option.set_initial(None));
 }
 
-/// Parses the arguments, and applies them only if all are valid. RedisBloom's names are accepted too, so that a
-/// `loadmodule` line for RedisBloom works unchanged.
+/// Parses the arguments, and applies them if all are valid. A `loadmodule` line for RedisBloom works unchanged.
 ///
 /// # Errors
 /// One line with the rejected argument and its valid values.
@@ -91,8 +87,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the error for an unknown argument. The error suggests the most similar known argument, or lists all options
-/// if none is similar.
+/// The error for an unknown argument. It suggests the most similar argument, or lists all options.
 fn unknown(name: &[u8]) -> String {
     let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
     let similarity = |known: &str| strsim::jaro_winkler(&lower, &known.to_ascii_lowercase());

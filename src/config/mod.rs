@@ -1,4 +1,4 @@
-//! The module's options, the arguments that set them when the module is loaded, and their registration with the server.
+//! The module's options, and the arguments that set them when the module is loaded.
 
 mod arguments;
 mod options;

@@ -1,8 +1,8 @@
-//! The module's options: a table with the name, range, default and current value of each.
+//! A table of the module's options, each with its name, range, default and current value.
 //!
 //! Each option is an argument of `loadmodule`, a parameter of `CONFIG SET` and a line of redis.conf. An argument
-//! replaces the default. A line of redis.conf overrides the argument, so a value that `CONFIG REWRITE` writes to
-//! redis.conf survives a restart.
+//! replaces the default, and a line of redis.conf overrides the argument. So a value that `CONFIG REWRITE` writes
+//! survives a restart.
 
 use std::ffi::CStr;
 use std::sync::Mutex;
@@ -15,26 +15,25 @@ use crate::number::{parse_bytes, parse_canonical, parse_number, parse_unsigned};
 use crate::server::ffi::{OwnedString, WARNING, log_anywhere};
 use crate::server::pages::huge;
 
-/// The type of an option's value: how the value is parsed, and how it is stored in 64 bits.
+/// How an option's value is parsed, and how it is stored in 64 bits.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
     /// A whole number, which the server registers as a numeric option.
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may have a unit such as `mb`.
     Bytes { min: i64, max: i64 },
-    /// A number of bytes like [`SettingKind::Bytes`]. If it is 0, the module chooses the number.
+    /// Like [`SettingKind::Bytes`]; with 0, the module chooses the number.
     BytesOrZero { min: i64, max: i64 },
-    /// One of the `words`, stored as its index in the list.
+    /// One of the `words`, stored as its index.
     Choice { words: &'static [&'static CStr] },
-    /// Any `u64`. It is registered as a string, because the server's numeric options are signed.
+    /// Any `u64`, registered as a string, because the server's numeric options are signed.
     Seed,
-    /// A rate. It is stored as the bits of an `f64`.
+    /// A rate, stored as the bits of an `f64`.
     Rate { min: f64, max: f64 },
-    /// The error rate of filters, above 0 and below 1, for an option that RedisBloom has too. It is stored as the bits
-    /// of an `f64`.
+    /// The error rate of filters, stored as the bits of an `f64`. RedisBloom has this option too.
     FilterRate,
-    /// A whole number, for an option that RedisBloom has too. It is registered as text, because the error texts of the
-    /// server's numeric options differ from RedisBloom's.
+    /// A whole number for an option that RedisBloom has too. It is registered as text, because the server's numeric
+    /// options have other error texts than RedisBloom's.
     FilterWhole { min: i64, max: i64 },
 }
 
@@ -42,13 +41,13 @@ pub enum SettingKind {
 pub struct Setting {
     pub name: &'static CStr,
     pub kind: SettingKind,
-    /// Whether the option is immutable after the module has been loaded.
+    /// Whether the option cannot change after the module has been loaded.
     pub is_fixed: bool,
     default: u64,
-    /// The value that applies until redis.conf is read: the argument of `loadmodule`, or else the default.
+    /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
     initial: AtomicU64,
     value: AtomicU64,
-    /// The string that the last `CONFIG GET` returned. The server does not free it.
+    /// The string that the last `CONFIG GET` returned, which the server does not free.
     pub shown: Mutex<Option<OwnedString>>,
 }
 
@@ -63,12 +62,12 @@ impl Setting {
         self
     }
 
-    /// Returns the current value as 64 bits, encoded as [`SettingKind`] says.
+    /// The current value as 64 bits, encoded as [`SettingKind`] says.
     pub fn bits(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Sets the current value, and returns the previous one.
+    /// Returns the previous value.
     pub fn set(&self, bits: u64) -> u64 {
         if std::ptr::eq(self, &raw const HUGE_PAGES) {
             huge::set(bits == 1);
@@ -81,7 +80,7 @@ impl Setting {
         self.value.swap(bits, Ordering::Relaxed)
     }
 
-    /// Returns the value that applies until redis.conf is read: the argument of `loadmodule`, or else the default.
+    /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
     pub fn initial(&self) -> u64 {
         self.initial.load(Ordering::Relaxed)
     }
@@ -91,12 +90,11 @@ impl Setting {
         self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
     }
 
-    /// Whether the option is for cuckoo filters, which this module does not have.
     pub fn is_for_cuckoo_filters(&self) -> bool {
         CUCKOO.iter().any(|option| std::ptr::eq(option, self))
     }
 
-    /// Whether Redis 8 has an option of the same name, without the prefix `rollcall.`.
+    /// Whether Redis 8 has this option too, without the prefix `rollcall.`.
     pub fn is_unprefixed(&self) -> bool {
         matches!(self.kind, SettingKind::FilterRate | SettingKind::FilterWhole { .. })
     }
@@ -141,7 +139,7 @@ impl Setting {
         }
     }
 
-    // `invalid` and `out_of_range` have the texts of Redis 8, because tools may match on them.
+    // The texts are those of Redis 8, because tools may match on them.
 
     fn invalid(&self) -> String {
         format!("Invalid value for `{}`", self.name.to_string_lossy())
@@ -159,7 +157,7 @@ impl Setting {
         if std::ptr::eq(self, &raw const BF_LAYOUT) { check_bloom_layout(layout_of(bits)) } else { Ok(()) }
     }
 
-    /// Formats a value of the option as `CONFIG GET` shows it.
+    /// The value as `CONFIG GET` shows it.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
             SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
@@ -197,12 +195,12 @@ static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fix
 static COMMANDS: Setting =
     Setting::new(c"commands", SettingKind::Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
 
-/// The option `commands`: which commands this module registers. LC.* are always registered.
+/// The option `commands`: which commands this module registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Commands {
     /// BF.*, RF.* and LC.*.
     All,
-    /// RF.* and LC.*, while another module owns BF.* and the data type of its filters.
+    /// RF.* and LC.*, while another module owns BF.* and its data type.
     Beside,
     /// Only LC.*.
     Lc,
@@ -235,8 +233,7 @@ pub static ALL: [&Setting; 12] = [
     &COMMANDS,
 ];
 
-/// The options of Redis 8 for cuckoo filters. They are accepted but have no effect, so that a redis.conf of Redis 8
-/// works unchanged.
+/// The options of Redis 8 for cuckoo filters, without effect, so that a redis.conf of Redis 8 works unchanged.
 pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-bucket-size", SettingKind::FilterWhole { min: 1, max: 255 }, 2),
     Setting::new(c"cf-initial-size", SettingKind::FilterWhole { min: 2, max: 1 << 30 }, 1024),
@@ -245,7 +242,6 @@ pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-max-expansions", SettingKind::FilterWhole { min: 1, max: 65_536 }, 32),
 ];
 
-/// Returns the parameters of a filter that a command creates without options.
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {
         error_rate: f64::from_bits(BF_ERROR_RATE.bits()),
@@ -259,12 +255,11 @@ fn layout_of(bits: u64) -> bloom::BitLayout {
     if bits == 0 { bloom::BitLayout::Lines } else { bloom::BitLayout::Classic }
 }
 
-/// Returns the layout of a filter that a BF.* command creates without an option for the layout.
+/// The layout of a filter that a BF.* command creates without the option `LAYOUT`.
 pub fn bloom_layout() -> bloom::BitLayout {
     layout_of(BF_LAYOUT.bits())
 }
 
-/// Returns the parameters of a counter that a command creates without options.
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
         error_rate: f64::from_bits(LC_ERROR_RATE.bits()),
@@ -274,19 +269,18 @@ pub fn counting_defaults() -> counting::Params {
     }
 }
 
-/// Whether `ADD` and `MADD` of a client create a missing key.
+/// Whether a client's `ADD` and `MADD` create a missing key.
 pub fn auto_create() -> bool {
     AUTO_CREATE.bits() == 0
 }
 
-/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set, which limits all values
-/// together.
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` limits all values together.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
-/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is not set. It equals the
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is not set: that of the
 /// server's largest string.
 const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
 
-/// Returns the largest allowed size of a value in bytes. `has_maxmemory` says whether `maxmemory` is set.
+/// The largest allowed size of a value in bytes. `has_maxmemory` says whether `maxmemory` is set.
 pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
     match MAX_KEY_BYTES.bits() {
         0 if has_maxmemory => MAX_KEY_BYTES_OF_BOUNDED,
@@ -295,18 +289,17 @@ pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
     }
 }
 
-/// Returns which commands this module registers, according to the option `commands`.
+/// Which commands this module registers.
 pub fn commands() -> Commands {
     Commands::from_bits(COMMANDS.bits())
 }
 
-/// Returns which commands the argument of `loadmodule` selects. It is for code that runs before the server has read
-/// redis.conf.
+/// Which commands the argument of `loadmodule` selects, before the server has read redis.conf.
 pub fn commands_at_first() -> Commands {
     Commands::from_bits(COMMANDS.initial())
 }
 
-/// Checks the layout of filters that are created without an option for the layout.
+/// Checks the default layout of filters.
 ///
 /// # Errors
 /// The reason why the layout conflicts with the option `commands`.
@@ -321,7 +314,6 @@ pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// Checks that the core library and the module have the same default parameters.
     #[test]
     fn defaults_are_those_of_the_library() {
         let seedless = bloom::Params { seed: 0, ..bloom_defaults() };

@@ -1,4 +1,4 @@
-//! Registers the module's options with the server, and stores the values that the server sets.
+//! Registers the module's options with the server.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
 use std::ptr::null_mut;
@@ -12,13 +12,12 @@ use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, OwnedString, RedisModuleString, WARNING, guard, log_anywhere};
 
-/// Registers every option. Then the server sets each option from redis.conf, or to its initial value. If the server
-/// rejects an option, this function logs the reason and returns false.
+/// Registers every option. The server then sets each from redis.conf, or to its initial value. If it rejects one, this
+/// function logs the reason and returns false.
 ///
-/// Some options exist in Redis 8 too. On Redis 8 such an option gets the name without a prefix, so that a redis.conf
-/// for Redis 8 works. The prefixed name becomes its alias, for a redis.conf of older servers. In two cases the option
-/// gets only the prefixed name on Redis 8. First, RedisBloom is loaded and has the name without a prefix. Second, the
-/// module is loaded with `commands beside` or `commands lc`, which leave that name to a module that is loaded later.
+/// Some options exist in Redis 8 too. On Redis 8 they get the name without a prefix, as in a redis.conf for Redis 8,
+/// and the prefixed name as its alias. They get only the prefixed name if RedisBloom has the name without a prefix, or
+/// if `commands beside` or `commands lc` leave it to a module that is loaded later.
 pub fn register(ctx: Ctx) -> bool {
     let may_be_bare = facts::is_redis_8() && commands_at_first() == Commands::All;
     let register_bare = |option: &'static Setting| {
@@ -78,7 +77,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     registered == OK
 }
 
-/// Returns the option for which the server called a callback.
+/// The option for which the server called a callback.
 ///
 /// # Safety
 /// `data` is the pointer with which the option was registered.
@@ -87,7 +86,8 @@ unsafe fn setting(data: *mut c_void) -> &'static Setting {
     unsafe { &*data.cast::<Setting>() }
 }
 
-/// Sets an option to the value that `read` returns. If `read` fails, stores its error text in `place` for the server.
+/// Sets an option to the value that `read` returns. If `read` fails, its error text is stored in `place` for the
+/// server.
 ///
 /// # Safety
 /// `data` is the pointer with which the option was registered, and `place` is the pointer that the server passed to the
@@ -131,9 +131,8 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // The server has checked the range. But it does not know that [`SettingKind::BytesOrZero`] allows 0 and no other
-    // number below the minimum, so the value is parsed again. SAFETY: the server passes the pointer that was
-    // registered, and a pointer for an error text.
+    // The server has checked the range, but does not know that [`SettingKind::BytesOrZero`] allows 0 below the minimum.
+    // SAFETY: the server passes the pointer that was registered, and a pointer for an error text.
     unsafe { set(data, error, |option| option.parse(value.to_string().as_bytes())) }
 }
 
@@ -159,7 +158,7 @@ unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut R
         || {
             // SAFETY: the server passes the pointer that was registered.
             let option = unsafe { setting(data) };
-            // The previously shown string is freed, because the server has copied its text.
+            // The previously shown string is freed, because the server has copied it.
             let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
             shown.insert(OwnedString::new(&option.print(option.bits()))).as_ptr()
         },

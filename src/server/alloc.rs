@@ -1,4 +1,4 @@
-//! The global allocator of this module. It calls the server's allocator, so that the server's memory accounting,
+//! The global allocator of this module. It calls the server's allocator, so that the server's memory figures,
 //! `maxmemory` and defragmentation include this module's memory.
 //!
 //! `redis_module::alloc::RedisAlloc` is not used, for three reasons:
@@ -17,33 +17,33 @@ use rollcall_core::unstable::heap::Mover;
 use super::metrics::{DEFRAG_MOVES, Metric};
 use super::pages::{self, huge};
 
-/// The alignment in bytes that every malloc guarantees. It is 8 and not 16, for two reasons. The jemalloc of Redis has
-/// size classes of 24 and 40 bytes. On some systems the server stores the size of a block in the 8 bytes before it.
+/// The alignment in bytes that every malloc guarantees. It is not 16: the jemalloc of Redis has blocks of 24 and 40
+/// bytes, and on some systems the server stores the size of a block in the 8 bytes before it.
 const MALLOC_ALIGN: usize = 8;
 
 /// The alignment in bytes that most mallocs give to a block whose size is a multiple of 16.
 const DOUBLE_ALIGN: usize = 16;
 
-/// Allocations of at least this number of bytes use functions of the server such as `TryAlloc`, which return null if
-/// memory is lacking. If a smaller allocation fails, the server ends the process: the machine has no memory left.
+/// Allocations of at least this number of bytes return null if memory is lacking. If a smaller allocation fails, the
+/// server ends the process.
 const TRY_BYTES: usize = 64 * 1024;
 
-/// The size of a cache line in bytes. Bitmaps are aligned to it.
+/// Bitmaps are aligned to cache lines.
 const CACHE_LINE: usize = 64;
 
 /// The largest alignment in bytes that the server's malloc gives to a block whose size is a multiple of it:
-/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. It is set once, before the first allocation, and is 0 until
-/// then. A block with a larger alignment has padding.
+/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]; 0 before the first allocation. A block with a larger alignment
+/// has padding.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
-/// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis. It
-/// is 0 if the server has another allocator. It is set once, when the module is loaded.
+/// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis; 0
+/// for another allocator.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
-/// The bytes that were requested from the server's allocator and are not freed yet.
+/// The bytes that are allocated now.
 static ALLOCATED: Metric = Metric::new();
 
-/// The global allocator. Unit tests, which run outside a server, use the system's allocator instead.
+/// Unit tests run outside a server, and use the system's allocator.
 pub struct ServerAlloc;
 
 #[cfg(not(test))]
@@ -55,24 +55,23 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 pub unsafe fn begin() {
-    // The alignment is measured only at the first load. After a failed load, old blocks may still exist, and the
-    // alignment must stay the same, because it determines their padding.
+    // The alignment is measured only once: blocks may remain after a failed load, and the alignment determines their
+    // padding.
     if ALIGNMENT.load(Ordering::Relaxed) == 0 {
         // SAFETY: as the caller promises.
         ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
     }
 }
 
-/// A probe of malloc's alignment allocates this number of blocks of each size. It frees the blocks only at the end,
-/// because malloc would return a freed block again.
+/// The number of blocks of each size with which malloc's alignment is tested. They are freed at the end, because malloc
+/// would return a freed block again.
 const TRIED: usize = 16;
 
-/// Probes the alignment of malloc's blocks, for [`ALIGNMENT`]. The probe tries several sizes, because all blocks of one
-/// size may be aligned by chance.
+/// Measures the alignment of malloc's blocks. Several sizes are tried, because all blocks of one size may be aligned by
+/// chance.
 ///
-/// With jemalloc, blocks of whole cache lines are aligned to cache lines. Small filters then need no padding, which
-/// would take 64 bytes. The probe does not rely on the name of the allocator, because another allocator may be
-/// preloaded.
+/// With jemalloc, blocks of whole cache lines are aligned to cache lines, so bitmaps need no padding. The name of the
+/// server's allocator is not enough, because another allocator may be preloaded.
 ///
 /// # Safety
 /// The pointers to the server's functions are filled in.
@@ -90,7 +89,7 @@ unsafe fn malloc_alignment() -> usize {
     }
 }
 
-/// Allocates [`TRIED`] new blocks of `size` bytes, and returns whether `is_right` returns true for all of them.
+/// Allocates [`TRIED`] new blocks of `size` bytes. Returns whether `is_right` is true for all.
 ///
 /// # Safety
 /// The pointers to the server's functions are filled in.
@@ -114,8 +113,7 @@ unsafe fn size_of_block(block: *const c_void) -> usize {
     unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
 }
 
-/// Sets the size classes that [`usable_size`] assumes. This function measures blocks of 24 bytes to find jemalloc's
-/// quantum: with a quantum of 16, such a block takes 32 bytes.
+/// Finds the size classes of jemalloc. With a quantum of 16, a block of 24 bytes takes 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
     // SAFETY: the pointers to the server's functions are filled in while the module loads.
     let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
@@ -130,8 +128,7 @@ pub fn allocated_bytes() -> u64 {
     ALLOCATED.get()
 }
 
-/// Returns the bytes that malloc reserves for a request of `size` bytes. Padding for a larger alignment is not
-/// included.
+/// The bytes that malloc reserves for a request of `size` bytes, without padding.
 pub fn usable_size(size: usize) -> usize {
     if size == 0 {
         return 0;
@@ -147,17 +144,17 @@ pub fn usable_size(size: usize) -> usize {
     size.checked_next_multiple_of(step.max(quantum)).unwrap_or(size)
 }
 
-/// Returns the number of bytes of padding before an allocation: 0 unless its alignment is larger than malloc's. The
-/// padding leaves room to align the allocation. Its last word has the address that malloc returned.
+/// The bytes of padding before an allocation: 0 unless its alignment is larger than malloc's. The last word of the
+/// padding has the address that malloc returned.
 fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
-/// The size of the block that Rust allocates for a panic. LLVM's unwinder, with which packages are linked, needs this
-/// block aligned to 16 bytes, but Rust requests an alignment of 8. Every malloc aligns a block of 64 bytes to 16 bytes.
+/// The size of the block that Rust allocates for a panic. It requests an alignment of 8, but LLVM's unwinder needs 16.
+/// Every malloc aligns a block of 64 bytes to 16.
 const PANIC_BYTES: usize = 56;
 
-/// Returns the number of bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
+/// The bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
 fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     match padding(layout) {
         0 if (size, layout.align()) == (PANIC_BYTES, 8) => Some(64),
@@ -166,12 +163,12 @@ fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     }
 }
 
-/// Returns the number of bytes that malloc reserves for an allocation of this layout, with its padding.
+/// The bytes that malloc reserves for an allocation of this layout, with its padding.
 pub fn usable_layout_size(layout: Layout) -> usize {
     usable_size(malloc_size(layout.size(), layout).unwrap_or(usize::MAX))
 }
 
-/// Allocates `size` bytes with the server's malloc. Returns null if memory is lacking.
+/// Allocates `size` bytes with the server's malloc. Null if memory is lacking.
 ///
 /// # Safety
 /// Must be called inside a server.
@@ -182,9 +179,8 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
             (false, false, _) => raw::RedisModule_Alloc.map_or(null_mut(), |alloc| alloc(size)),
             (false, true, _) => raw::RedisModule_TryAlloc.map_or(null_mut(), |alloc| alloc(size)),
             (true, true, Some(try_calloc)) => try_calloc(1, size),
-            // Redis 7.0 and 7.2 have no TryCalloc. So a block of the same size is first allocated by TryAlloc and
-            // freed, and then allocated by Calloc. If another thread takes the memory between the two calls, the server
-            // ends the process, as it does when an allocation of its own fails.
+            // Redis 7.0 and 7.2 have no TryCalloc, so TryAlloc first shows whether memory is available. If another
+            // thread takes the memory in between, the server ends the process.
             (true, true, None) if !can_allocate(size) => null_mut(),
             (true, ..) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
         };
@@ -192,8 +188,7 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
     }
 }
 
-/// Aligns an allocation in the block at `base`. Writes `base` into the word before the aligned address, so that the
-/// block can be found again.
+/// Aligns an allocation in the block at `base`, and writes `base` into the word before it.
 ///
 /// # Safety
 /// `base` is null or has `size + align` bytes, where `align` is a power of two above 8.
@@ -211,7 +206,7 @@ unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
     }
 }
 
-/// Returns the address that malloc returned for the allocation at `pointer`.
+/// The address that malloc returned for the allocation at `pointer`.
 ///
 /// # Safety
 /// `pointer` was allocated by this allocator with `layout`.
@@ -234,7 +229,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         let base = server_alloc(size, zeroed);
         let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
         if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-            // The allocator aligned the blocks of the probe, but not this block. So this block cannot be used.
+            // Other blocks showed the alignment, but this block does not have it and cannot be used.
             if let Some(free) = raw::RedisModule_Free {
                 free(base.cast());
             }
@@ -277,9 +272,9 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the block was allocated by this allocator with this layout. A block with an alignment above
-        // `MALLOC_ALIGN` is copied to a new block, since the server's function would not keep its alignment. A large
-        // block is copied too, because the server's function ends the process if memory is lacking.
+        // SAFETY: the block was allocated by this allocator with this layout. The server's function would not keep an
+        // alignment above `MALLOC_ALIGN`, and would end the process if a large block does not fit. Such blocks are
+        // copied.
         unsafe {
             if let Some(realloc) = raw::RedisModule_Realloc
                 && layout.align() <= MALLOC_ALIGN
@@ -299,8 +294,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
-/// Whether an allocation of `bytes` bytes would succeed now. Commands check this before they call a function of the
-/// server that allocates. If such an allocation fails, the server ends the process.
+/// Whether an allocation of `bytes` bytes would succeed now. Commands ask before the server allocates for them, since
+/// it ends the process if an allocation fails.
 pub fn can_allocate(bytes: usize) -> bool {
     if bytes < TRY_BYTES {
         return true;
@@ -316,14 +311,12 @@ pub fn can_allocate(bytes: usize) -> bool {
     }
 }
 
-/// Moves the buffers of one value during one call of the server's active defragmentation.
+/// Moves the buffers of one value, during one call of the server's active defragmentation.
 pub struct Defragmenter {
     ctx: *mut raw::RedisModuleDefragCtx,
 }
 
 impl Defragmenter {
-    /// Creates a defragmenter for one call of the callback.
-    ///
     /// # Safety
     /// `ctx` is the context of the running defragmentation callback. The result does not outlive that callback.
     pub unsafe fn new(ctx: *mut raw::RedisModuleDefragCtx) -> Self {
@@ -332,7 +325,7 @@ impl Defragmenter {
 }
 
 impl Mover for Defragmenter {
-    /// Moves a buffer to an address that the allocator prefers, if there is one. Returns the buffer, moved or not.
+    /// Lets the server move a buffer to a better address. Returns the buffer, moved or not.
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
@@ -346,7 +339,7 @@ impl Mover for Defragmenter {
     }
 }
 
-/// Lets the server's active defragmentation move a block. Returns the new address of the block.
+/// Lets the server's active defragmentation move a block. Returns its new address.
 ///
 /// # Safety
 /// `ctx` is the context of the running defragmentation callback. `pointer` was allocated by this allocator with
@@ -355,7 +348,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
     // SAFETY: as the caller promises.
     unsafe {
         let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
-        // No server moves blocks of this size. Besides, the background thread may be changing their pages (`huge`).
+        // Active defragmentation moves no block of this size. Besides, the background thread may be turning its pages
+        // into huge pages.
         if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES {
             return pointer;
         }
@@ -367,14 +361,14 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so the same alignment. If it had another alignment, the module
-            // could not continue: its contents could not be used, and the old block is already freed.
+            // The new block has the same size class, and so the same alignment. Otherwise its contents could not be
+            // used, and the old block is already freed.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }
             return new_base;
         }
-        // The server copied the block as it was. If the new block needs another padding, its contents are moved.
+        // If the new block needs another padding than the old one, its contents are moved.
         let contents = new_base.offset(old_offset);
         let new_offset = layout.align() - (new_base as usize & (layout.align() - 1));
         let aligned = new_base.add(new_offset);

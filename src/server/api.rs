@@ -1,22 +1,19 @@
-//! The functions of the server's API that exist in every supported server. They are called without a null check.
+//! The functions of the server's API that every supported server has. They are called without a null check.
 
 use redis_module::raw;
 
-/// Defines the functions of the server's API that the module requires, from two lists of names. Functions in `called`
-/// are called through [`api!`], without a null check. Functions in `otherwise` are not: the crate `redis-module` calls
-/// most of them. The malloc functions are in neither list. Every server has them, and without them an error could not
-/// even be reported.
+/// Defines the functions that the module requires, from two lists of names. Functions in `called` are called through
+/// [`api!`]. Functions in `otherwise` are mostly called by the crate `redis-module`. The malloc functions are in
+/// neither list: without them an error could not even be reported.
 macro_rules! required {
     (called: [$($called:ident,)*], otherwise: [$($otherwise:ident,)*]) => {
-        /// A constant for each function that is called without a null check. A call through [`api!`] compiles only if a
-        /// constant has the function's name.
+        /// A call through [`api!`] compiles only if one of these constants has the function's name.
         #[allow(non_upper_case_globals)] // Named as the functions.
         pub mod required {
             $(pub const $called: () = ();)*
         }
 
-        /// Returns the name of the first required function that this server lacks; `None` if it has all of them. Every
-        /// supported server (Redis 7.0, Valkey 8 and later) has all of them.
+        /// The name of the first required function that this server lacks. Redis 7.0, Valkey 8 and later lack none.
         pub fn missing() -> Option<&'static str> {
             // SAFETY: this reads pointers that `RedisModule_Init` has filled in.
             unsafe {
@@ -55,8 +52,8 @@ required! {
     ]
 }
 
-/// Calls a function of the server's API without a null check. It compiles only for the functions that this file lists.
-/// If [`missing`] finds that the server lacks a function, the module does not load.
+/// Calls a function of the server's API without a null check. It compiles only for functions that this file lists. The
+/// module does not load if the server lacks one.
 macro_rules! api {
     ($name:ident ( $($arg:expr),* $(,)? )) => {{
         let () = $crate::server::api::required::$name;

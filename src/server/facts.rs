@@ -9,29 +9,29 @@ use redis_module::raw;
 use super::api::api;
 use super::ffi::{self, Ctx, RedisModuleCtx};
 
-/// Facts about the server that do not change while it runs.
+/// What does not change while the server runs.
 struct Facts {
     is_valkey: bool,
-    /// The version as `0xMMmmpp` (major, minor, patch); 0 if the server does not report it.
+    /// The version as `0xMMmmpp` (major, minor, patch); 0 if unknown.
     version: c_int,
     must_obey: Option<MustObeyClient>,
 }
 
 static FACTS: OnceLock<Facts> = OnceLock::new();
 
-/// The type of the API function `RedisModule_MustObeyClient`. It returns whether a command comes from a primary or the
-/// AOF rather than from a client.
+/// The API function `RedisModule_MustObeyClient`: whether a command comes from a primary or the AOF rather than from a
+/// client.
 type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 
-/// Gathers the [`Facts`] when the module is loaded. Before this call, and in unit tests, the server counts as a Redis
-/// of unknown version.
+/// Gathers the [`Facts`] when the module is loaded. Before, and in unit tests, the server counts as a Redis of unknown
+/// version.
 ///
 /// # Safety
 /// `ctx` is live. Must be called while the module is loaded.
 pub unsafe fn gather(ctx: Ctx) {
     FACTS.get_or_init(|| {
         let probe = |name: &CStr| -> Option<NonNull<c_void>> {
-            // SAFETY: as the caller promises. This closure runs during this call, and only at the first load.
+            // SAFETY: as the caller promises. This closure runs only during this call.
             unsafe { ffi::probe(ctx.as_ptr(), name) }
         };
         let must_obey =
@@ -40,7 +40,7 @@ pub unsafe fn gather(ctx: Ctx) {
                 unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function.as_ptr()) }
             });
         Facts {
-            // In Valkey, every function of the API also has a name with the prefix `ValkeyModule_`.
+            // In Valkey, every API function also has a name with the prefix `ValkeyModule_`.
             is_valkey: probe(c"ValkeyModule_SetModuleOptions").is_some(),
             // SAFETY: the function takes no arguments, and the server may lack it, which is checked.
             version: unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) },
@@ -49,19 +49,18 @@ pub unsafe fn gather(ctx: Ctx) {
     });
 }
 
-/// Whether the server is a Valkey.
 pub fn is_valkey() -> bool {
     FACTS.get().is_some_and(|facts| facts.is_valkey)
 }
 
-/// Whether the server is Redis 8 or later. Redis 8 has its own Bloom filters, and lets modules have options without a
-/// prefix. No version of Valkey has either.
+/// Whether the server is Redis 8 or later, which has its own Bloom filters and lets modules have options without a
+/// prefix. Valkey does neither.
 pub fn is_redis_8() -> bool {
     FACTS.get().is_some_and(|facts| !facts.is_valkey && facts.version >= 0x0008_0000)
 }
 
-/// Whether the running command is replicated: it comes from a primary or the AOF. Another server has acknowledged the
-/// command, so it must not fail here.
+/// Whether the running command is replicated (from a primary or the AOF). Another server has acknowledged it, so it
+/// must not fail here.
 #[inline]
 pub fn must_obey(ctx: Ctx) -> bool {
     ctx.is_obeyed(|| ask_whether_to_obey(ctx))
@@ -77,37 +76,35 @@ fn ask_whether_to_obey(ctx: Ctx) -> bool {
     must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
 }
 
-/// Returns the flags of the server, `REDISMODULE_CTX_FLAGS_*`, without those of a client.
+/// The flags of the server, `REDISMODULE_CTX_FLAGS_*`, without those of a client.
 pub fn server_flags() -> u32 {
     // SAFETY: a null context is allowed. It means that there is no client.
     unsafe { api!(RedisModule_GetContextFlags(std::ptr::null_mut())) as u32 }
 }
 
-/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. Buffers of replicas and of the AOF
-/// are not included, as when the server itself compares its memory with `maxmemory`.
+/// The memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. Buffers of replicas and of the AOF do not
+/// count.
 pub fn used_memory_ratio() -> f64 {
     // SAFETY: takes no arguments.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }
 
-/// Whether the server's memory has reached `maxmemory`. The server then evicts keys or rejects commands.
+/// Whether the server's memory has reached `maxmemory`, so that it evicts keys or rejects commands.
 pub fn is_memory_full() -> bool {
     used_memory_ratio() >= 1.0
 }
 
-/// The server's memory, and what happens at its limit.
 pub struct Memory {
     /// The option `maxmemory`.
     pub max_bytes: u64,
-    /// The memory in use. Buffers of replicas and of the AOF do not count, as in [`used_memory_ratio`].
+    /// The memory in use. Buffers of replicas and of the AOF do not count.
     pub used_bytes: u64,
     /// Whether `maxmemory-policy` evicts keys.
     pub evicts: bool,
 }
 
-/// Returns the server's memory; `None` if `maxmemory` is not set. The limit and the policy are read from INFO, because
-/// every server has both there. The server has to write a whole section for this, which takes long. So callers should
-/// ask [`used_memory_ratio`] first.
+/// The server's memory; `None` if `maxmemory` is not set. The server writes a whole section of INFO for this call,
+/// which takes long. So callers ask [`used_memory_ratio`] first.
 pub fn memory() -> Option<Memory> {
     let info = MemoryInfo::read();
     let max_bytes = std::str::from_utf8(info.text(c"maxmemory")?).ok()?.parse().ok().filter(|&bytes| bytes > 0)?;

@@ -1,9 +1,9 @@
 //! Safe types around the server's raw API.
 //!
 //! Commands use the bindings of the crate `redis-module`, not its wrappers. The wrappers retain every argument and
-//! build a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing
-//! the filter. The types here read arguments in place, open keys, and write replies straight to the client. All
-//! functions here run while the server's lock is held, unless their comments say otherwise.
+//! build a tree of values for every reply. That costs more than hashing the items and probing the filter. The types
+//! here read arguments in place, and write replies straight to the client. All functions here run while the server's
+//! lock is held, unless their comments say otherwise.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
@@ -25,7 +25,7 @@ pub use raw::{
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Runs `body`. If `body` panics, logs the panic and returns the result of `fallback`. A panic must not unwind into the
+/// Runs `body`. If it panics, logs the panic and returns the result of `fallback`: a panic must not unwind into the
 /// server.
 pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
@@ -34,13 +34,11 @@ pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() ->
     })
 }
 
-/// A log level of the server.
 pub const NOTICE: &CStr = c"notice";
-/// A log level of the server.
 pub const WARNING: &CStr = c"warning";
 
-/// Writes a line to the server's log without a context. The server adds the module's name only if there is a context,
-/// so this function adds it.
+/// Writes a line to the server's log without a context. The server adds the module's name only with a context, so this
+/// function adds it.
 pub fn log_anywhere(level: &CStr, message: &str) {
     // SAFETY: a null context is allowed.
     unsafe { log_to(null_mut(), level, &format!("rollcall: {message}")) };
@@ -52,8 +50,8 @@ pub fn log_anywhere(level: &CStr, message: &str) {
 /// `ctx` is live, or null.
 pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: &CStr, message: &str) {
     let message = c_text(message);
-    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. If the server lacks
-    // this function, nothing can be logged, not even this fact.
+    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without this
+    // function, nothing can be logged.
     unsafe {
         if let Some(log) = raw::RedisModule_Log {
             log(ctx, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
@@ -61,7 +59,7 @@ pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: &CStr, message: &str) {
     }
 }
 
-/// Converts a text that ends with NUL to a C string, at compile time.
+/// Converts a text that ends with NUL, at compile time.
 pub const fn c_str(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
@@ -69,18 +67,18 @@ pub const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Converts a text to a C string. NUL and line ends become spaces, because they would end a reply or a log line early.
+/// NUL and line ends become spaces, because they would end a reply or a log line early.
 fn c_text(text: &str) -> CString {
     let clean: String = text.chars().map(|c| if matches!(c, '\0' | '\r' | '\n') { ' ' } else { c }).collect();
     CString::new(clean).unwrap_or_default()
 }
 
 /// The context of a running command, or of loading the module. It is live for `'a`, until the module returns to the
-/// server. Only the context of a command has a client. So during loading, the module can neither reply nor open keys.
+/// server. While the module loads, there is no client, and so no reply and no database in which keys could be opened.
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     ptr: *mut RedisModuleCtx,
-    /// The cached result of [`Ctx::is_obeyed`]; empty until its first call.
+    /// The cached result of [`Ctx::is_obeyed`].
     obeyed: &'a OnceCell<bool>,
 }
 
@@ -94,8 +92,7 @@ impl Ctx<'_> {
         unsafe { log_to(self.ptr, level, message) };
     }
 
-    /// Whether the command is replicated (from a primary or the AOF). The first call calls `ask` and caches its result,
-    /// which does not change while the command runs.
+    /// Whether the command is replicated (from a primary or the AOF). Only the first call calls `ask`.
     pub(super) fn is_obeyed(self, ask: impl FnOnce() -> bool) -> bool {
         *self.obeyed.get_or_init(ask)
     }
@@ -110,7 +107,7 @@ impl Ctx<'_> {
         self.flags() & raw::REDISMODULE_CTX_FLAGS_RESP3 != 0
     }
 
-    /// Opens a key for reading or writing, as `mode` says.
+    /// Opens a key.
     ///
     /// # Errors
     /// [`InUse`], only for [`Mode::Write`].
@@ -128,39 +125,35 @@ impl Ctx<'_> {
     /// Announces that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
     ///
     /// No key may be open during this call. Another module that receives the event may delete any key, and the server
-    /// would still read the deleted value when it closes the key. The server itself breaks this rule for some events,
-    /// such as `new`.
+    /// would still read the deleted value when it closes the key.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr)) };
         self.notify(NOTIFY_MODULE, key, event);
     }
 
-    /// Sends a keyspace event of this class. It does not announce to WATCH and client-side caches that the key has
-    /// changed.
+    /// Sends only a keyspace event of this class; WATCH and client-side caches do not learn of the change.
     pub fn notify(self, class: c_int, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr)) };
     }
 
-    /// Returns the time of the server's clock, in milliseconds since 1970.
+    /// The server's clock, in milliseconds since 1970.
     pub fn now_ms(self) -> i64 {
         // SAFETY: takes no arguments.
         unsafe { api!(RedisModule_Milliseconds()) }
     }
 
-    /// Returns the time of the server's clock, in seconds since 1970; 0 if the clock shows a time before 1970.
+    /// The server's clock, in seconds since 1970; 0 before 1970.
     pub fn now_seconds(self) -> u64 {
         u64::try_from(self.now_ms()).unwrap_or(0) / 1000
     }
 
-    /// Replicates the running command under the name `name`. `args` has all arguments of the command; all except the
-    /// name stay unchanged.
+    /// Replicates the running command under the name `name`. `args` has all its arguments.
     ///
-    /// The function replaces the name in the array of arguments that the server passed, because the server replicates
-    /// that array. This is cheaper than `RM_Replicate`, which looks up the command and copies all arguments even
-    /// without a replica or an AOF. The API does not promise which array the server replicates, so tests compare
-    /// replicas on every supported server.
+    /// The server replicates the array of arguments that it passed, so this function replaces the name in that array.
+    /// `RM_Replicate` would look up the command and copy all arguments even without a replica or an AOF. The API does
+    /// not promise which array is replicated; tests compare replicas on every supported server.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         raw::replicate_verbatim(self.ptr);
@@ -169,15 +162,14 @@ impl Ctx<'_> {
         }
     }
 
-    /// Replicates `command` with `arguments`, instead of the running command. The server would copy the arguments twice
-    /// if they were passed as two lists.
+    /// Replicates `command` with `arguments`, instead of the running command.
     pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>]) {
         let strings: *const *mut RedisModuleString = arguments.as_ptr().cast();
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number. An `Arg` is a pointer.
         unsafe { api!(RedisModule_Replicate(self.ptr, command.as_ptr(), c"v".as_ptr(), strings, arguments.len())) };
     }
 
-    // Each of these methods writes a reply to the output buffer of the client that sent the command.
+    // Each of these methods writes a reply to the client that sent the command.
 
     pub fn reply_integer(self, value: i64) {
         raw::reply_with_long_long(self.ptr, value);
@@ -196,12 +188,12 @@ impl Ctx<'_> {
         raw::reply_with_simple_string(self.ptr, text.as_ptr());
     }
 
-    /// Replies with a line of text, as a simple string.
+    /// Replies with a simple string.
     pub fn reply_line(self, text: &str) {
         self.reply_simple(&c_text(text));
     }
 
-    /// Replies with a double in RESP3. In RESP2, replies with the shortest text that parses to the same number.
+    /// Replies with a double in RESP3. In RESP2, the reply is the shortest text that parses to the same number.
     pub fn reply_double(self, value: f64) {
         if self.is_resp3() {
             raw::reply_with_double(self.ptr, value);
@@ -214,14 +206,13 @@ impl Ctx<'_> {
         raw::reply_with_null(self.ptr);
     }
 
-    /// Whether the server calls the command only to ask which arguments are keys. The command must then neither reply
-    /// nor change anything.
+    /// Whether the server only asks which arguments are keys. The command must then neither reply nor change anything.
     pub fn is_asked_for_keys(self) -> bool {
         // SAFETY: the context is that of the running command.
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.ptr)) != 0 }
     }
 
-    /// Reports to the server that the argument at `position` is a key that the command reads. This is allowed only if
+    /// Reports that the argument at `position` is a key that the command reads. Allowed only if
     /// [`Self::is_asked_for_keys`] is true.
     pub fn report_key(self, position: usize) {
         let flags = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
@@ -234,7 +225,7 @@ impl Ctx<'_> {
         raw::reply_with_array(self.ptr, len as c_long);
     }
 
-    /// Begins a reply of `pairs` pairs: a map in RESP3, a flat array of 2 * `pairs` elements in RESP2.
+    /// Begins a reply of `pairs` pairs: a map in RESP3, a flat array in RESP2.
     pub fn reply_map(self, pairs: usize) {
         OWES_ELEMENTS.store(true, Ordering::Relaxed);
         raw::reply_with_map(self.ptr, pairs as c_long);
@@ -259,7 +250,7 @@ pub struct Arg<'a> {
 }
 
 impl<'a> Arg<'a> {
-    /// Wraps a string of the server, without copying it.
+    /// Wraps a string of the server.
     ///
     /// # Safety
     /// `ptr` is a string of the server that stays alive and unchanged for `'a`.
@@ -267,7 +258,6 @@ impl<'a> Arg<'a> {
         Arg { ptr, _args: PhantomData }
     }
 
-    /// Returns the bytes of the argument without copying them.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         let mut len = 0;
@@ -279,8 +269,8 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The arguments of the running command; the first argument is the command's name. The elements are cells, because
-/// [`Ctx::replicate_under`] replaces the name temporarily.
+/// The arguments of the running command, beginning with its name. They are cells, because [`Ctx::replicate_under`]
+/// replaces the name temporarily.
 #[derive(Clone, Copy)]
 pub struct Args<'a>(&'a [Cell<*mut RedisModuleString>]);
 
@@ -289,18 +279,18 @@ impl<'a> Args<'a> {
         self.0.len()
     }
 
-    /// Returns the argument at `index`. The caller must have checked the number of arguments.
+    /// The caller must have checked the number of arguments.
     #[inline]
     pub fn get(self, index: usize) -> Arg<'a> {
         Arg { ptr: self.0[index].get(), _args: PhantomData }
     }
 
-    /// Returns the arguments from `index` to the end. The result is empty if `index` is past the end.
+    /// The arguments from `index` to the end; none if `index` is past the end.
     pub fn from(self, index: usize) -> Args<'a> {
         Args(&self.0[index.min(self.0.len())..])
     }
 
-    /// Returns the first `len` arguments, or all if there are fewer.
+    /// The first `len` arguments, or all if there are fewer.
     pub fn first(self, len: usize) -> Args<'a> {
         Args(&self.0[..len.min(self.0.len())])
     }
@@ -310,18 +300,17 @@ impl<'a> Args<'a> {
         self.0.iter().map(|arg| Arg { ptr: arg.get(), _args: PhantomData })
     }
 
-    /// Returns the bytes of each argument without copying them.
     #[inline]
     pub fn bytes(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.iter().map(Arg::bytes)
     }
 }
 
-/// A string of the server that this module created. Dropping it frees the string.
+/// A string of the server that this module created, and frees.
 pub struct OwnedString(*mut RedisModuleString);
 
-// SAFETY: the server counts references to a string without synchronisation. So every thread that uses a string must
-// hold the server's lock, as the threads that run commands of this module do.
+// SAFETY: the server counts references to a string without synchronisation. So every thread that uses a string holds
+// the server's lock, as all commands do.
 unsafe impl Send for OwnedString {}
 
 // SAFETY: as above.
@@ -335,7 +324,7 @@ impl OwnedString {
         OwnedString(unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) })
     }
 
-    /// Returns the server's string. It is freed when `self` is dropped.
+    /// The server's string, which is freed when `self` is dropped.
     pub fn as_ptr(&self) -> *mut RedisModuleString {
         self.0
     }
@@ -373,36 +362,33 @@ impl Name {
     }
 }
 
-/// How a key is opened.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
     Read,
-    /// For reading facts about the value. Opening a key in this mode does not count as a use of the key, so it does not
-    /// affect which keys the server evicts (LRU, LFU).
+    /// For reading facts about the value. This does not count as a use of the key (LRU, LFU).
     Inspect,
-    /// For reading and writing. Allowed only in commands with the flag `write`.
+    /// For reading and writing, in commands with the flag `write`.
     Write,
 }
 
-/// The error for a key whose value has another type than the command expects.
+/// The error for a value of another type than the command expects.
 #[derive(Debug)]
 pub struct OtherType;
 
-/// The error for a key that cannot be opened for writing, because another thread of the server is saving its value
-/// (Valkey 9.2). The error is rare, because the server delays commands that name such a key.
+/// The error for a key that another thread of the server is saving (Valkey 9.2). It is rare, because the server delays
+/// commands that name such a key.
 #[derive(Debug)]
 pub struct InUse;
 
-/// An open key. Dropping it closes the key. The server does not free the value while the key is open, because no events
-/// are sent during this time (see [`Ctx::changed`]).
+/// An open key. Dropping it closes the key. No event is sent while a key is open, because another module could delete
+/// the value when it receives the event (see [`Ctx::changed`]).
 pub struct Key<'a> {
-    /// The server's handle. It is `None` if the key was opened for reading and is missing.
+    /// The server's handle; `None` if the key was opened for reading and is missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
     name: Arg<'a>,
 }
 
-/// The name of a key that a command has closed. Events about a key require this type, because they may be sent only
-/// after the key is closed.
+/// The name of a closed key. Events require this type, because they may be sent only after the key is closed.
 #[derive(Clone, Copy)]
 pub struct Closed<'a>(Arg<'a>);
 
@@ -413,7 +399,7 @@ impl<'a> Closed<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Closes the key and returns its name. The value must not be used afterwards.
+    /// Closes the key and returns its name.
     pub fn close(self) -> Closed<'a> {
         Closed(self.name)
     }
@@ -426,7 +412,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Returns the value of the key, if `is_ours` accepts its type; `None` if the key is missing.
+    /// The value of the key, if `is_ours` accepts its type; `None` if the key is missing.
     ///
     /// # Errors
     /// [`OtherType`] if the key holds a value of another type.
@@ -446,7 +432,7 @@ impl<'a> Key<'a> {
         if self.is_missing() { Ok(None) } else { Err(OtherType) }
     }
 
-    /// Returns the time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
+    /// The time at which the key expires, in milliseconds since 1970.
     pub fn expiry(&self) -> Option<i64> {
         let key = self.key?;
         // SAFETY: the key is open.
@@ -481,15 +467,16 @@ impl Drop for Key<'_> {
     }
 }
 
-/// Whether the running command has begun a reply of several elements and may not have written all of them.
+/// Whether the running command may still owe elements of a reply that it has begun.
 static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
 
-/// Replies with an error to a command that has panicked. If a reply of several elements has begun, the client would
-/// take later replies for the missing elements. So the connection is closed after the error.
+/// Replies with an error to a command that has panicked. If elements of a reply are missing, the client would take
+/// later replies for them, so its connection is closed.
 fn reply_panicked(ctx: Ctx) {
     ctx.reply_error("ERR internal error, see the server's log");
     if OWES_ELEMENTS.load(Ordering::Relaxed) && ctx.flags() & raw::REDISMODULE_CTX_FLAGS_REPLICATED == 0 {
-        // SAFETY: the context is live. A script has no connection, so nothing is closed.
+        // SAFETY: the context is live. If the command runs in a script, there is no connection to close, and the call
+        // does nothing.
         unsafe {
             let client = api!(RedisModule_GetClientId(ctx.ptr));
             api!(RedisModule_DeauthenticateAndCloseClient(ctx.ptr, client));
@@ -497,8 +484,7 @@ fn reply_panicked(ctx: Ctx) {
     }
 }
 
-/// Runs a command: calls `handler` with the context and the arguments that the server passed. If `handler` fails,
-/// `reply_error` replies with the error.
+/// Runs a command by calling `handler`. If it fails, `reply_error` replies with the error.
 ///
 /// # Safety
 /// The server passed `ctx`, `argv` and `argc` to a command.
@@ -517,8 +503,7 @@ pub unsafe fn run_command<E>(
         || {
             let len = if argc > 0 { argc as usize } else { 0 };
             // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. No other code
-            // writes the array during the command; the server reads it in `ReplicateVerbatim`. `loadmodule` without
-            // arguments passes null.
+            // writes the array during the command. `loadmodule` without arguments passes null.
             let args = Args(if len > 0 { unsafe { std::slice::from_raw_parts(argv.cast(), len) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);
@@ -529,14 +514,14 @@ pub unsafe fn run_command<E>(
     OK
 }
 
-/// Looks up a function of the server's API that some servers lack; `None` if this server lacks it.
+/// Looks up a function of the server's API; `None` if this server lacks it.
 ///
 /// # Safety
 /// `ctx` is live. Must be called while the module is loaded.
 pub unsafe fn probe(ctx: *mut RedisModuleCtx, name: &CStr) -> Option<NonNull<c_void>> {
     let mut function: *mut c_void = null_mut();
-    // SAFETY: redismodule.h finds the API in the same way. The context begins with a pointer to the look-up function.
-    // That function writes an address, or writes nothing and returns an error.
+    // SAFETY: as in redismodule.h, the context begins with a pointer to the look-up function. That function writes an
+    // address, or writes nothing and returns an error.
     unsafe {
         type GetApi = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
         let get_api = *ctx.cast::<Option<GetApi>>();

@@ -1,16 +1,15 @@
-//! The counters and gauges that the module reports in `INFO`.
+//! The counters and gauges of the module in `INFO`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::threads::{ROLES, Role, role};
 
-/// A counter of events, or a gauge, for `INFO`. Several threads may change it.
+/// A counter of events, or a gauge. Several threads may change it.
 ///
-/// The server's main thread has its own number, which no other thread writes. The thread that frees in the background
-/// has one too. So both need no atomic additions, which take twenty times as long as plain additions. Each number may
-/// wrap around, but the sum of all numbers is right.
+/// The main thread and the thread that frees in the background each write a number of their own. So they need no atomic
+/// additions, which take twenty times as long. Each number may wrap around, but their sum is right.
 pub struct Metric {
-    /// One number for each [`Role`] of a thread.
+    /// One number per [`Role`].
     numbers: [AtomicU64; ROLES],
 }
 
@@ -23,14 +22,12 @@ impl Metric {
         self.add(1);
     }
 
-    /// Adds `more` to the number.
     #[inline]
     pub fn add(&self, more: u64) {
         self.add_as(role(), more);
     }
 
-    /// Adds `more` to the number. `role` is the role of this thread. A caller that changes several metrics determines
-    /// the role only once.
+    /// Adds `more`. `role` is this thread's role, which a caller with several metrics determines only once.
     #[inline]
     pub fn add_as(&self, role: Role, more: u64) {
         let number = &self.numbers[role as usize];
@@ -51,27 +48,27 @@ impl Metric {
     }
 }
 
-/// The number of stored values (RDB, RESTORE) and dump chunks that were rejected as corrupt.
+/// Stored values (RDB, RESTORE) and dump chunks that were rejected as corrupt.
 pub static CORRUPT_REJECTED: Metric = Metric::new();
-/// The number of commands that were rejected because a filter that does not scale was full.
+/// Commands that were rejected because a filter that does not scale was full.
 pub static FULL_REJECTED: Metric = Metric::new();
-/// The number of times that the option `max-key-bytes` rejected a value or the growth of a value.
+/// Values and growths of values that `max-key-bytes` rejected.
 pub static LIMIT_REJECTED: Metric = Metric::new();
-/// The number of times that a lack of memory (`maxmemory` or the allocator) rejected a value or the growth of a value.
+/// Values and growths of values that were rejected for lack of memory (`maxmemory` or the allocator).
 pub static MEMORY_REJECTED: Metric = Metric::new();
-/// The number of blocks that active defragmentation has moved.
+/// Blocks that active defragmentation has moved.
 pub static DEFRAG_MOVES: Metric = Metric::new();
-/// The number of sub-filters that were appended to filters.
+/// Sub-filters that were appended to filters.
 pub static GROWTHS: Metric = Metric::new();
-/// The number of promotions of counters from exact to an estimate.
+/// Counters that changed from exact to an estimate.
 pub static PROMOTIONS: Metric = Metric::new();
-/// The number of items that `BF.ADMIT` rejected because of its limit.
+/// Items that `BF.ADMIT` rejected because of its limit.
 pub static FILTER_ITEMS_REJECTED: Metric = Metric::new();
-/// The number of items that `LC.ADMIT` rejected because of its limit.
+/// Items that `LC.ADMIT` rejected because of its limit.
 pub static COUNTER_ITEMS_REJECTED: Metric = Metric::new();
-/// The number of times that the sliding window of a filter advanced.
+/// Forward moves of filters' sliding windows.
 pub static FILTER_ADVANCES: Metric = Metric::new();
-/// The number of times that the sliding window of a counter advanced.
+/// Forward moves of counters' sliding windows.
 pub static COUNTER_ADVANCES: Metric = Metric::new();
 
 #[cfg(test)]
@@ -79,7 +76,7 @@ mod tests {
     use super::super::threads;
     use super::*;
 
-    /// A thread may subtract what another thread has added.
+    /// One thread may subtract what another has added.
     #[test]
     fn the_numbers_of_all_threads_are_summed() {
         static METRIC: Metric = Metric::new();

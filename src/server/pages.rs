@@ -1,17 +1,15 @@
-//! Memory pages of large blocks. Before their first use, the kernel is asked to provide all pages at once, to avoid
-//! page faults. Background threads return pages to the operating system in small steps.
+//! Memory pages of large blocks. Before the first use of a block, the kernel provides all its pages at once, which
+//! avoids page faults. Background threads return pages to the operating system in small steps.
 //!
-//! Steps are needed because the kernel holds locks while it unmaps memory. When a windowed filter frees its oldest
-//! slice, the server's thread maps memory for the next slice at the same time. If the kernel freed a gigabyte in one
-//! step, the server's thread would wait for a fifth of a second.
+//! The kernel holds locks while it unmaps memory. If it freed a gigabyte in one step, the server's thread would wait
+//! for a fifth of a second when it needs new memory.
 
 pub mod huge;
 
 use super::threads;
 
-/// Asks the kernel to provide all pages of `memory` with one system call, without changing a byte. The module calls
-/// this before it loads a large value: a page fault for each page would take a third of the loading time. It has an
-/// effect only on Linux 5.14 and later.
+/// Asks the kernel for all pages of `memory` with one system call, without changing a byte. For a large value, page
+/// faults would take a third of the loading time. Needs Linux 5.14.
 pub fn make_resident(memory: &[u8]) {
     #[cfg(target_os = "linux")]
     if memory.len() >= linux::RESIDENT_BYTES {
@@ -21,8 +19,8 @@ pub fn make_resident(memory: &[u8]) {
     let _ = memory;
 }
 
-/// Gives the pages of a large block back to the operating system in small steps, before the caller frees the block. On
-/// the main thread and for smaller blocks it does nothing, and the allocator frees the block in one step.
+/// Gives the pages of a large block back to the operating system in small steps, before the caller frees the block.
+/// Does nothing on the main thread and for smaller blocks.
 ///
 /// # Safety
 /// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.
@@ -41,32 +39,31 @@ mod linux {
     use super::huge;
     use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
-    /// The smallest memory, in bytes, for which the kernel is asked to provide all pages. For less memory, the call
-    /// takes as much time as it saves.
+    /// The smallest memory, in bytes, for which all pages are requested. For less memory, the call takes as much time
+    /// as it saves.
     pub const RESIDENT_BYTES: usize = 64 * 1024;
 
-    /// The number of bytes that are given back to the kernel in one step, which takes a few hundred microseconds.
+    /// The bytes that are given back to the kernel in one step, which takes a few hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
-    /// The alignment in bytes of the memory that a step gives back: a multiple of every page size up to 64 KiB. On a
-    /// system with larger pages, Linux rejects memory that begins inside a page.
+    /// The alignment in bytes of a step: a multiple of every page size up to 64 KiB. On a system with larger pages,
+    /// Linux rejects memory that begins inside a page.
     const LARGE_PAGE_BYTES: usize = 64 << 10;
 
-    /// The alignment in bytes of the range that [`populate`] passes to the kernel: the smallest page size. On a system
-    /// with larger pages, the kernel may reject the range, which does no harm.
+    /// The alignment in bytes of the range for which pages are requested: the smallest page size. On a system with
+    /// larger pages, the kernel may reject the range, which does no harm.
     const SMALL_PAGE_BYTES: usize = 4096;
 
-    /// Asks Linux to provide the pages of `memory`.
     pub fn populate(memory: &[u8]) {
         let before = memory.as_ptr() as usize % SMALL_PAGE_BYTES;
         let start = memory.as_ptr().wrapping_sub(before).cast_mut();
-        // SAFETY: the kernel checks the range and changes no byte of it, even if the memory is not this module's. If
-        // the call fails, each page is provided when it is first written.
+        // SAFETY: the kernel checks the range and changes no byte of it. If the call fails, each page is provided when
+        // it is first written.
         unsafe { madvise(start.cast(), memory.len() + before, MADV_POPULATE_WRITE) };
     }
 
-    /// Gives the pages of a block back to Linux, in steps of [`STEP_BYTES`], or of one huge page, because Linux does
-    /// not free a part of a huge page.
+    /// Gives the pages of a block back to Linux, in steps of [`STEP_BYTES`] or of one huge page, because Linux does not
+    /// free a part of a huge page.
     ///
     /// # Safety
     /// The same as for [`super::give_back`].
@@ -88,7 +85,7 @@ mod linux {
 mod tests {
     use super::*;
 
-    /// Returns for each page of `memory` whether it is in physical memory, according to Linux.
+    /// For each page of `memory`, whether it is in physical memory.
     fn resident(memory: &[u8]) -> Vec<bool> {
         use std::os::unix::fs::FileExt;
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
@@ -104,15 +101,15 @@ mod tests {
 
     #[test]
     fn memory_becomes_resident_and_stays_what_it_is() {
-        // The block is so large that malloc maps new memory for it. Its middle is far from pages that a huge page may
-        // have brought into memory.
+        // Memory of this size is new. Its edges may be in physical memory already, as parts of huge pages, but not its
+        // middle.
         let memory = vec![0u8; 64 << 20];
         let part = &memory[(32 << 20) + 5000..][..1_000_000];
         make_resident(&part[..1000]);
         make_resident(&[]);
         assert!(!resident(part).contains(&true));
         make_resident(part);
-        // From Linux 5.14 on, with pages of 4 KiB, all pages are in memory now. On other systems none of them is.
+        // On Linux 5.14 or later with pages of 4 KiB, all pages are in physical memory now, otherwise none.
         let now = resident(part);
         assert!(!now.contains(&false) || !now.contains(&true));
         assert!(!resident(&memory[48 << 20..]).contains(&true));

@@ -1,9 +1,9 @@
 //! Whether this node is importing slots of its cluster.
 //!
-//! In an atomic slot migration (`CLUSTER MIGRATION`, Redis 8.4 and later), the importing node skips a key whose RESTORE
-//! fails. The other node deletes its copy nevertheless. So during an import, a key may be rejected only if it is
-//! damaged. RESTORE runs a callback that does not know whether the key is imported, so this file listens to the
-//! server's event. The other node then sends its later commands, which are replicated commands for this module.
+//! In an atomic slot migration (`CLUSTER MIGRATION`, Redis 8.4 and later), a key whose RESTORE fails is lost, because
+//! the other node deletes its copy nevertheless. So during an import only damaged keys may be rejected. The callback of
+//! RESTORE does not know whether the key is imported, so this file listens to the server's event. Commands that the
+//! other node sends during the import arrive as replicated commands, which have no limits.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +13,16 @@ use redis_module::raw;
 use super::facts;
 use super::ffi::Ctx;
 
-/// Whether an import has started, and has neither completed nor failed. A node runs one import at a time.
+/// A node runs one import at a time.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Whether this node is importing slots. It is always false on servers that do not have the event.
+/// Whether this node is importing slots. Always false on servers without the event.
 pub fn is_running() -> bool {
     IS_RUNNING.load(Ordering::Relaxed)
 }
 
 /// Subscribes to the server's events of slot migrations. Redis before 8.4 rejects the subscription. Valkey is skipped,
-/// because there the same number stands for another event.
+/// because there the number stands for another event.
 pub fn register(ctx: Ctx) {
     if !facts::is_valkey() {
         let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION, dataver: 1 };
@@ -30,8 +30,8 @@ pub fn register(ctx: Ctx) {
     }
 }
 
-/// The server calls this for events of slot migrations. Every import that has started fails or completes. It fails if
-/// it is cancelled, if its node becomes a replica, and if a replica takes over.
+/// The server calls this for events of slot migrations. Every import that has started completes or fails, for example
+/// if it is cancelled or a replica takes over.
 unsafe extern "C" fn migrated(
     _ctx: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,

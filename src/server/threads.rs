@@ -1,18 +1,16 @@
-//! The roles that the threads of the process have for this module.
+//! The roles of the process's threads for this module.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The role of a thread. Except for [`Role::Other`], at most one thread of the process has each role.
+/// The role of a thread. At most one thread has each role, except for [`Role::Other`].
 /// [`Metric`](super::metrics::Metric) relies on this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The server's main thread, which runs the commands of clients.
     Main,
-    /// The thread that frees in the background: the first thread besides the main thread on which the server freed a
-    /// value.
+    /// The first thread besides the main thread on which the server freed a value.
     Freeing,
-    /// Any other thread.
     Other,
 }
 
@@ -31,19 +29,18 @@ pub fn role() -> Role {
     ROLE.get()
 }
 
-/// Whether this is the server's main thread.
 #[inline]
 pub fn is_main() -> bool {
     role() == Role::Main
 }
 
-/// Records that this is the main thread. Called during loading, because the server loads modules on its main thread.
+/// Called while the module loads, because the server loads modules on its main thread.
 pub fn become_main() {
     ROLE.set(Role::Main);
 }
 
-/// Gives this thread the role [`Role::Freeing`], if it has no role and no other thread has this role. The module calls
-/// this when the server frees a value. The server's threads never end, so the role never becomes free again.
+/// Gives this thread the role [`Role::Freeing`], if it has no role and no other thread has this one. Called when the
+/// server frees a value. The server's threads never end, so the role never becomes free again.
 #[inline]
 pub fn become_freeing() {
     if role() == Role::Other && !IS_FREEING.load(Ordering::Relaxed) && !IS_FREEING.swap(true, Ordering::Relaxed) {

@@ -1,13 +1,12 @@
-//! The version of this module, from Cargo.toml, in the two forms that the server's API takes.
+//! The version of this module, from Cargo.toml.
 
 use std::ffi::{CStr, c_int};
 
 use super::ffi::c_str;
 
-/// The version as text, as users see it.
 pub const TEXT: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
-/// The version as a number, as the server's API takes it: major * 10000 + minor * 100 + patch.
+/// major * 10000 + minor * 100 + patch
 pub const NUMBER: c_int =
     number(env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"));
 
@@ -15,7 +14,7 @@ const fn number(major: &str, minor: &str, patch: &str) -> c_int {
     part(major) * 10_000 + part(minor) * 100 + part(patch)
 }
 
-/// Parses one part of a version. The part must be below 100, since a larger number would change the previous part.
+/// Parses one part of a version. It must be below 100, to leave the previous part unchanged.
 const fn part(digits: &str) -> c_int {
     match c_int::from_str_radix(digits, 10) {
         Ok(part) if part < 100 => part,

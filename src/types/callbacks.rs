@@ -1,6 +1,5 @@
 //! The callbacks by which the server saves, loads, rewrites, frees, measures, copies, digests and defragments a value.
-//! They are generic over [`Family`], so the code is the same for filters and counters. Each callback catches panics,
-//! and requires a value that is not null.
+//! Each catches panics, and requires a value that is not null.
 
 use std::alloc::Layout;
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
@@ -22,8 +21,7 @@ use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
-/// Registers a data type with the server. `rdb_load` loads its values. If another module has registered the same name,
-/// the function returns an error with the name.
+/// Registers a data type with the server. The error names the type if another module has registered this name.
 pub fn register<T: Family>(
     ctx: Ctx,
     data_type: &'static DataType,
@@ -45,8 +43,8 @@ pub fn register<T: Family>(
         ..none
     };
     let name = CString::new(data_type.name).unwrap_or_default();
-    // SAFETY: the server copies the name and the methods. The server passes to each method a pointer to a
-    // `KeyEntry<T>`, as the method expects.
+    // SAFETY: the server copies the name and the methods. It passes to each method a pointer to a `KeyEntry<T>`, as the
+    // method expects.
     let handle = unsafe {
         let encoding = data_type.encoding as c_int;
         api!(RedisModule_CreateDataType(ctx.as_ptr(), name.as_ptr(), encoding, &mut methods))
@@ -55,13 +53,11 @@ pub fn register<T: Family>(
     if handle.is_null() { Err(format!("the data type {}", data_type.name)) } else { Ok(()) }
 }
 
-/// Makes the server's running save or AOF rewrite fail. It is called after a panic, because the written value is
-/// incomplete, and no file may contain it.
+/// Makes the running save or AOF rewrite fail, after a panic: no file may contain the incomplete value.
 ///
-/// The server's API has no function to make a save fail. So this function emits a command that the server does not
-/// know. The server records a write error, and checks for it after the callback. The save then fails, and the previous
-/// files are kept. `DUMP` and `MIGRATE` do not check for errors. They send a truncated value, which every `RESTORE`
-/// rejects.
+/// The API has no function for this. So this function emits a command that the server does not know. The server checks
+/// for the resulting write error after the callback, and keeps the previous files. `DUMP` and `MIGRATE` do not check.
+/// They send a truncated value, which every `RESTORE` rejects.
 ///
 /// # Safety
 /// `io` is the parameter of the running callback.
@@ -70,8 +66,8 @@ unsafe fn fail(io: *mut raw::RedisModuleIO) {
     unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
 }
 
-/// Saves a value. Valkey 9.2 may call this function on another thread while commands read the same value. That is safe
-/// because values are `Sync`.
+/// Saves a value. Valkey 9.2 may call this on another thread while commands read the value, which is safe because
+/// values are `Sync`.
 unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<T>(value)) };
@@ -112,7 +108,7 @@ fn load<T: Family>(
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
                     Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // Rejections because of limits are not counted here, because `ServerLimit` counts them itself.
+                    // `ServerLimit` counts rejections because of limits itself.
                     _ => {}
                 }
                 rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));
@@ -189,9 +185,8 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     guard("free", || reclaim::dispose(entry, |entry| entry.as_ref().map_or(0, |entry| entry.num_bytes())), || ());
 }
 
-/// Returns the effort of freeing a value: one point for each page of 4 KiB, because the time to unmap memory grows with
-/// the number of pages. If a value has more than 64 points, the server frees it in the background after UNLINK,
-/// FLUSHALL ASYNC and lazy expiry.
+/// The effort of freeing a value: one point per page of 4 KiB. Above 64 points, the server frees the value in the
+/// background after UNLINK, FLUSHALL ASYNC and lazy expiry.
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
@@ -218,9 +213,8 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Defragments a value: moves its entry, then its large buffers one by one. Returns 0 when all buffers are done. If the
-/// server asks to stop earlier, the function stores the number of the next buffer and returns 1. A later call continues
-/// with this buffer.
+/// Moves a value's entry, then its large buffers one by one. Returns 0 when all are done. If the server asks to stop
+/// earlier, returns 1 after it has stored the number of the next buffer, where a later call continues.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,
@@ -238,8 +232,8 @@ unsafe extern "C" fn defrag<T: Family>(
                     *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
                 }
                 let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
-                // The cursor may come from a value that was in the key before. This does no harm: `relocate` returns
-                // false after the last buffer, and not all buffers need to be moved.
+                // The cursor may come from an earlier value of the key. This does no harm: `relocate` returns false
+                // after the last buffer, and not all buffers need to be moved.
                 let mover = Defragmenter::new(ctx);
                 while inner.relocate(cursor as usize, &mover) {
                     cursor += 1;

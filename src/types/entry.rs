@@ -1,5 +1,4 @@
-//! A filter or counter as the server holds it: a raw pointer to a [`KeyEntry`]. The module takes the pointer back to
-//! free the value.
+//! A filter or counter as the server holds it: a raw pointer to a [`KeyEntry`].
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -15,30 +14,29 @@ use crate::config;
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
-/// The bytes that the server allocates in addition to a module's value, and that the module has to include in `MEMORY
-/// USAGE`: 16 bytes for the server's object, and 16 for the pair of type and pointer.
+/// The server's own bytes for a module's value, which `MEMORY USAGE` has to include: 16 for the object, and 16 for the
+/// pair of type and pointer.
 const SERVER_OBJECT_BYTES: usize = 32;
 
-/// A filter or counter as the server holds it. Its data type depends on its state, see [`Family::data_type`]. A change
-/// of the value in place must not change its data type. Until the value is dropped, the [`totals`](super::totals)
-/// include it.
+/// A filter or counter as the server holds it. Its data type follows from its state, see [`Family::data_type`], and
+/// must not change while the value is in the key. Until the value is dropped, the [`totals`](super::totals) include it.
 pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
 
 impl<T: Family> KeyEntry<T> {
-    /// Moves a value to the heap, and adds the value to the totals for `INFO`.
+    /// Moves a value to the heap, and adds it to the totals for `INFO`.
     pub fn new(state: State<T>) -> Box<Self> {
         state.share().enter();
         Box::new(KeyEntry { state })
     }
 
-    /// Passes the value to the server as a raw pointer. The server owns the value afterwards.
+    /// Passes the value to the server, which then owns it.
     pub fn into_raw(self: Box<Self>) -> *mut c_void {
         Box::into_raw(self).cast()
     }
 
-    /// Takes a value back from the server. Returns `None` for a null pointer.
+    /// Takes a value back from the server; `None` for a null pointer.
     ///
     /// # Safety
     /// [`Self::into_raw`] returned `value`, and the server has given it up or has not accepted it.
@@ -47,7 +45,7 @@ impl<T: Family> KeyEntry<T> {
         (!value.is_null()).then(|| unsafe { Box::from_raw(value.cast()) })
     }
 
-    /// Returns the bytes that the allocator reserved for this value and for the server's object around it.
+    /// The bytes that the allocator reserved for this value and for the server's object around it.
     pub fn memory_bytes(&self) -> usize {
         let mut bytes = SERVER_OBJECT_BYTES;
         let mut visit = |layout| bytes += alloc::usable_layout_size(layout);
@@ -62,8 +60,7 @@ impl<T: Family> KeyEntry<T> {
         bytes
     }
 
-    /// Returns an approximation of [`Self::memory_bytes`]. It is fast, because it does not visit each buffer of a
-    /// complete value.
+    /// An approximation of [`Self::memory_bytes`] that does not visit each buffer of a complete value.
     pub fn num_bytes(&self) -> usize {
         match &self.state {
             State::Ready(value) => value.num_bytes() as usize,
@@ -83,7 +80,7 @@ impl<T: Family> KeyEntry<T> {
         pushed
     }
 
-    /// Copies the value, if the copy is within the size limits `limit`.
+    /// Copies the value, if `limit` allows it.
     pub fn try_clone(&self, limit: &impl SizeLimit) -> Result<Box<Self>, Error> {
         limit.check(0, self.num_bytes() as u64)?;
         Ok(KeyEntry::new(match &self.state {
@@ -99,8 +96,7 @@ impl<T: Family> Drop for KeyEntry<T> {
     }
 }
 
-/// Converts the server's raw pointer to a reference for reading. Only this function and [`entry_mut`] make this
-/// conversion.
+/// The value behind the server's raw pointer, for reading. Only this function and [`entry_mut`] make this conversion.
 ///
 /// # Safety
 /// `value` was passed to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
@@ -110,7 +106,7 @@ pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a KeyEntry<T> {
     unsafe { &*value.cast::<KeyEntry<T>>() }
 }
 
-/// Converts the server's raw pointer to a mutable reference.
+/// The value behind the server's raw pointer, for changes.
 ///
 /// # Safety
 /// The same as for [`entry`]. In addition, no other code reads the value while the reference lives.
@@ -120,28 +116,27 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
     unsafe { &mut *value.cast::<KeyEntry<T>>() }
 }
 
-/// Returns the value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key
-/// holds a value of another type.
+/// The value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key holds a
+/// value of another type.
 #[inline]
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
-    // SAFETY: the value has T's type, which `value` has checked. The key is borrowed mutably while the reference lives,
-    // so `set_entry` cannot store another value in it. No command opens a key twice to change its value. The server
-    // frees a value only when a command deletes it, and runs no command while the reference lives.
+    // SAFETY: `value` has checked that the value has T's type. The key is borrowed mutably while the reference lives,
+    // so `set_entry` cannot replace the value. No command opens a key twice to change its value. The server frees a
+    // value only when a command deletes it, and runs no command while the reference lives.
     Ok(value.map(|value: NonNull<c_void>| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
-/// Does the same as [`entry_of`], but for reading.
+/// Like [`entry_of`], for reading.
 #[inline]
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
-    // SAFETY: the value has T's type, which `value` has checked. The key is borrowed while the reference lives, so
+    // SAFETY: `value` has checked that the value has T's type. The key is borrowed while the reference lives, so
     // `set_entry` cannot be called.
     Ok(value.map(|value: NonNull<c_void>| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
-/// Stores a value in a key that is open for writing. The server frees the old value and removes the key's expiry. No
-/// reference to the old value can exist, since the key is borrowed mutably.
+/// Stores a value in a key that is open for writing. The server frees the old value and removes the key's expiry.
 pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
     let handle = T::data_type(&entry.state).handle();
     let raw = entry.into_raw();
@@ -152,11 +147,11 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
     }
 }
 
-/// Replaces the partially loaded value of a key by the complete value that `finish` returns. Nothing happens if
-/// `finish` returns `None`. The key keeps its expiry.
+/// Replaces the partially loaded value of a key by the complete value that `finish` returns, if any. The key keeps its
+/// expiry.
 ///
-/// The data type of a classic (RedisBloom-compatible) filter changes when it is complete. So such a filter is stored as
-/// a new value of the key, and the key's expiry is restored.
+/// A complete classic (RedisBloom-compatible) filter has another data type, so it is stored as a new value of the key,
+/// and the key's expiry is restored.
 ///
 /// # Errors
 /// The error that `finish` returns, or [`CommandError::NoClassic`].
@@ -165,7 +160,7 @@ pub fn finalize<T: Family>(
     finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    // The contribution of `partial` to the totals is computed first, because `finish` takes the contents out of it.
+    // `finish` takes the contents out of `partial`, so its contribution to the totals is computed first.
     let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
     let State::Partial(partial) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(partial)?;
@@ -184,7 +179,7 @@ pub fn finalize<T: Family>(
 }
 
 /// Checks that this module may complete a partially loaded value: a classic (RedisBloom-compatible) filter needs the
-/// data type that is registered together with BF.*.
+/// data type that is registered with BF.*.
 ///
 /// # Errors
 /// [`CommandError::NoClassic`] for a RedisBloom-compatible filter if this module has not registered BF.*.
@@ -192,8 +187,7 @@ pub fn check_kind<T: Family>(partial: &T::Partial) -> Result<(), CommandError> {
     if T::becomes_classic(partial) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
-/// Returns the error for a classic (RedisBloom-compatible) filter if this module has not registered BF.* on this
-/// server.
+/// The error for a classic (RedisBloom-compatible) filter if this module has not registered BF.*.
 pub fn no_classic() -> CommandError {
     CommandError::NoClassic { commands: config::commands().word() }
 }

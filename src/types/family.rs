@@ -1,5 +1,4 @@
-//! The trait [`Family`]: how filters and counters differ for the code that connects them to the server. They have
-//! different data types, command prefixes, totals, and names in errors. The other code is generic over the trait.
+//! The trait [`Family`]: how filters and counters differ for the code that connects them to the server.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -22,18 +21,18 @@ use crate::server::pages::make_resident;
 /// A value in a key: complete, or partially loaded from dump chunks.
 pub enum State<T: Stored> {
     Ready(T),
-    /// A partially loaded value. It is boxed, so that the enum is no larger than a complete value.
+    /// Boxed, so that the enum is no larger than a complete value.
     Partial(Box<T::Partial>),
 }
 
 impl<T: Family> State<T> {
-    /// Returns the complete value if all its bytes have arrived, and the partially loaded value otherwise.
+    /// The complete value if all its bytes have arrived, otherwise the partially loaded value.
     pub fn from_partial(mut partial: T::Partial) -> Result<Self, Error> {
         Ok(if is_complete(&partial) { State::Ready(partial.finish()?) } else { State::Partial(Box::new(partial)) })
     }
 
-    /// Returns what the value contributes to the totals for `INFO`. A partially loaded value contributes the bytes
-    /// received so far.
+    /// What the value contributes to the totals for `INFO`. A partially loaded value contributes the bytes received so
+    /// far.
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
@@ -44,40 +43,37 @@ impl<T: Family> State<T> {
         }
     }
 
-    /// Returns the prefix (BF, RF or LC) of the commands that replicate this value.
+    /// The prefix (BF, RF or LC) of the commands that replicate this value.
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
-            // If another module owns BF.*, a RedisBloom-compatible filter of this module must not be replicated under
-            // that prefix.
+            // If another module owns BF.*, a RedisBloom-compatible filter must not be replicated under that prefix.
             State::Partial(partial) if T::becomes_classic(partial) => T::prefix_of_events(),
             State::Partial(_) => T::OWN_PREFIX,
         }
     }
 }
 
-/// Whether all bytes of the partially loaded value have arrived.
+/// Whether all bytes have arrived.
 pub fn is_complete(partial: &impl Partial) -> bool {
     partial.received_bytes() == partial.total_bytes()
 }
 
-/// Filters or counters: what the module needs to know about such values besides storing and loading them.
+/// Filters or counters, for the code that connects them to the server.
 pub trait Family: Stored + OnHeap {
-    /// The prefix of the commands for values in this module's own layouts, RF or LC. Only these values can have
-    /// windows.
+    /// The prefix of the commands for values in this module's own layouts: RF or LC.
     const OWN_PREFIX: Prefix;
 
-    /// The kind under which `INFO` counts a partially loaded value, unless the value will be a RedisBloom-compatible
-    /// filter.
+    /// The kind under which `INFO` counts a partially loaded value, unless it will be a RedisBloom-compatible filter.
     const PARTIAL: ValueKind;
 
-    /// The metric that counts how often windows of these values advanced.
+    /// Counts how often windows of these values moved forward.
     const ADVANCES: &'static Metric;
 
     /// The data type of all values except complete classic (RedisBloom-compatible) filters.
     const OWN_TYPE: &'static DataType;
 
-    /// Whether `handle` belongs to one of the data types of filters, or of counters.
+    /// Whether `handle` is a data type of filters, or of counters.
     #[inline]
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == Self::OWN_TYPE.handle()
@@ -88,7 +84,7 @@ pub trait Family: Stored + OnHeap {
         Self::OWN_TYPE
     }
 
-    /// Writes a value to an RDB file or a `DUMP` payload, in the format of its data type.
+    /// Writes a value to an RDB file or a `DUMP` payload.
     fn save(state: &State<Self>, sink: &mut impl Sink) {
         match state {
             State::Ready(value) => rdb::save(value, sink),
@@ -109,24 +105,22 @@ pub trait Family: Stored + OnHeap {
     /// What the value contributes to the totals for `INFO`.
     fn share(&self) -> ValueShare;
 
-    /// Whether adding `additions` items can change only bits and the number of items, so that the value neither grows
-    /// nor changes its kind. For counters it is always false, because every new member may change the bytes that a
-    /// counter takes.
+    /// Whether `additions` items can be added without a change of the value's size and kind. Always false for counters,
+    /// because every new member may change the size.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         false
     }
 
-    /// Whether a partially loaded value becomes a classic (RedisBloom-compatible) filter when it is complete.
+    /// Whether a partially loaded value will be a classic (RedisBloom-compatible) filter.
     fn becomes_classic(_loading: &Self::Partial) -> bool {
         false
     }
 
-    /// Copies the value. Returns an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
-/// Changes a value in place by calling `change`, and updates the totals for `INFO`.
+/// Changes a value in place, and updates the totals for `INFO`.
 pub fn change<T: Family, R>(value: &mut T, change: impl FnOnce(&mut T) -> R) -> R {
     let before = value.share();
     let result = change(value);
@@ -134,11 +128,11 @@ pub fn change<T: Family, R>(value: &mut T, change: impl FnOnce(&mut T) -> R) -> 
     result
 }
 
-/// A data type of values, which the module registers with the server.
+/// A data type that the module registers with the server.
 pub struct DataType {
-    /// The type's name of nine characters, which RDB files store with every value.
+    /// The name of nine characters, which RDB files store with every value.
     pub name: &'static str,
-    /// The version of the encoding in which values are written to RDB files.
+    /// The version of the encoding in RDB files.
     pub encoding: u32,
     handle: AtomicPtr<raw::RedisModuleType>,
 }
@@ -148,20 +142,20 @@ impl DataType {
         DataType { name, encoding, handle: AtomicPtr::new(null_mut()) }
     }
 
-    /// Returns the server's handle of the data type; null if the type is not registered.
+    /// The server's handle; null if the type is not registered.
     #[inline]
     pub fn handle(&self) -> *mut raw::RedisModuleType {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Sets the server's handle. The handle becomes null when the server has freed the data type.
+    /// Sets the server's handle, to null when the server has freed the data type.
     pub fn set_handle(&self, handle: *mut raw::RedisModuleType) {
         self.handle.store(handle, Ordering::Relaxed);
     }
 }
 
-/// Reads a value of [`Family::OWN_TYPE`] from an RDB file or a `DUMP` payload. The kernel is asked for all pages of a
-/// large buffer before the buffer is filled.
+/// Reads a value of [`Family::OWN_TYPE`] from an RDB file or a `DUMP` payload. The kernel provides all pages of a large
+/// buffer before it is filled.
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the damaged field, [`Error::TooLarge`], or [`Error::OutOfMemory`].
@@ -176,7 +170,7 @@ pub fn load<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Siz
     }
 }
 
-/// Does the same as [`load`] for a complete RedisBloom-compatible filter, which is stored as RedisBloom stores it.
+/// Like [`load`], for a complete filter that is stored as RedisBloom stores it.
 ///
 /// # Errors
 /// The same as for [`load`].
@@ -188,24 +182,22 @@ pub fn load_classic(
     redisbloom::load_rdb(source, encoding, limit, &mut make_resident).map(State::Ready)
 }
 
-/// The data type of filters in Rollcall's own layout (`lines`) (cache-line blocked Bloom filters). A partially loaded
-/// filter of any layout has this type too.
+/// The data type of filters in Rollcall's own layout (`lines`), and of partially loaded filters of any layout.
 pub static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
 
-/// The data type of complete RedisBloom-compatible filters. It has RedisBloom's type name and encoding, so that this
-/// module can load RedisBloom's values, and RedisBloom can load this module's values.
+/// The data type of complete RedisBloom-compatible filters. With RedisBloom's type name and encoding, each module can
+/// load the other's values.
 pub static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
 
 /// The data type of counters, complete or partially loaded.
 pub static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
-/// Whether this module has registered BF.* and the data type of RedisBloom-compatible filters, `MBbloom--`. If not,
-/// another module may have registered them.
+/// Whether this module has registered BF.* and the data type `MBbloom--` of RedisBloom-compatible filters.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
 
-/// Sets the handles of all data types to null. The module calls this after a failed load.
+/// Sets all handles to null, after a failed load.
 pub fn reset_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());

@@ -1,8 +1,8 @@
-//! Names of the commands that are sent to replicas and the AOF, and names of keyspace events.
+//! Names of replicated commands and of keyspace events.
 //!
-//! Changes of a RedisBloom-compatible filter are sent as BF.* commands, and changes of other filters as RF.* commands.
-//! It does not matter which prefix the client used. So the commands have the same effect on every server with this
-//! module, even if another module has registered BF.* on that server.
+//! Changes of a RedisBloom-compatible filter are replicated as BF.* commands, and changes of other filters as RF.*
+//! commands, whatever prefix the client used. So the commands have the same effect on every server with this module,
+//! even if another module owns BF.* there.
 
 use std::ffi::CStr;
 
@@ -19,22 +19,22 @@ pub enum Prefix {
     Lc,
 }
 
-/// The name of a command, and the name of the keyspace event that it causes.
+/// The name of a command, and of the keyspace event that it causes.
 struct Row {
     name: Name,
     event: &'static CStr,
 }
 
-/// Declares [`Verb`] and the table of names from one list: each verb with its command's name and its event's name.
+/// Declares [`Verb`] and the table of names from one list.
 macro_rules! verbs {
     ($($(#[$what:meta])* $verb:ident = $name:literal, $event:literal;)+) => {
-        /// The part of a command's name after the prefix, for commands that change a value.
+        /// The part after the prefix in the name of a command that changes a value.
         #[derive(Clone, Copy)]
         pub enum Verb {
             $($(#[$what])* $verb,)+
         }
 
-        /// The names of all commands and events: one array per [`Prefix`], one row per [`Verb`].
+        /// One array per [`Prefix`], one row per [`Verb`].
         static TABLE: [[Row; Verb::LoadChunk as usize + 1]; 3] = [
             [$(verbs!(@row "BF.", $name, "bf.", $event)),+],
             [$(verbs!(@row "RF.", $name, "rf.", $event)),+],
@@ -51,11 +51,10 @@ verbs! {
     /// `INSERT`: adds items, and creates a missing key with the given parameters.
     Insert = "INSERT", "add";
     Add = "ADD", "add";
-    /// `MADD` of BF.* and RF.*: adds several items. `LC.ADD` takes several items, so no `LC.MADD` exists.
+    /// `MADD` adds several items to a filter. Counters have no `MADD`, because `LC.ADD` takes several items.
     Madd = "MADD", "add";
-    /// `REM` of LC.*: removes members.
     Remove = "REM", "rem";
-    /// `ADMIT`. The items that it adds are replicated by another command. Its event is sent if it rejected items.
+    /// The items that `ADMIT` adds are replicated by another command. Its event is sent if it rejected items.
     Admit = "ADMIT", "reject";
     Advance = "ADVANCE", "advance";
     Merge = "MERGE", "merge";
@@ -64,7 +63,7 @@ verbs! {
 }
 
 impl Prefix {
-    /// Returns the prefix of commands for filters of this layout.
+    /// The prefix of commands for filters of this layout.
     pub fn from_layout(layout: BitLayout) -> Self {
         match layout {
             BitLayout::Classic => Prefix::Bf,
@@ -72,14 +71,13 @@ impl Prefix {
         }
     }
 
-    /// Whether the client called the running command by a name with this prefix. `args` are all arguments of the
-    /// command, its name included.
+    /// Whether the running command was called by a name with this prefix. `args` has all arguments, with the name.
     pub fn is_of(self, args: Args<'_>) -> bool {
         let text = self.name(Verb::Add).text().to_bytes();
         args.get(0).bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&text[0]))
     }
 
-    /// Returns the verb of the command that adds several items: `ADD` for LC, `MADD` for BF and RF.
+    /// The verb of the command that adds several items: filters have `MADD`, and counters `ADD`.
     pub fn add_all(self) -> Verb {
         if self == Prefix::Lc { Verb::Add } else { Verb::Madd }
     }

@@ -9,11 +9,11 @@ use rollcall_core::unstable::persist::rdb::{Sink, Source};
 use crate::server::api::api;
 use crate::server::ffi::{self, RedisModuleCtx};
 
-/// A value that the server is saving to or loading from an RDB file or a `DUMP` payload.
+/// A value that is being saved to or loaded from an RDB file or a `DUMP` payload.
 pub struct Rdb(*mut raw::RedisModuleIO);
 
 impl Rdb {
-    /// Wraps the server's handle of a value that is being saved or loaded.
+    /// Wraps the server's handle.
     ///
     /// # Safety
     /// `io` is the parameter of the running callback. The result does not outlive that callback.
@@ -21,7 +21,7 @@ impl Rdb {
         Rdb(io)
     }
 
-    /// Returns the context of the save or load, which has no client. The context lives as long as `io`.
+    /// The context of the save or load, which has no client. It lives as long as `io`.
     fn ctx(&self) -> *mut RedisModuleCtx {
         // SAFETY: `io` is live, see `new`.
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
@@ -34,8 +34,8 @@ impl Rdb {
     }
 }
 
-/// Returns the error for a stored value that is truncated or unreadable at `field`. The module sets the option
-/// `HANDLE_IO_ERRORS`, so the server reports a failed read. Without the option the server would exit.
+/// The error for a stored value that is truncated or unreadable at `field`. Without the module's option
+/// `HANDLE_IO_ERRORS`, the server would exit instead.
 fn unreadable(field: &'static str) -> Error {
     Error::corrupt(field, "more bytes", "the end or unreadable ones")
 }

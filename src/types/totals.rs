@@ -1,29 +1,26 @@
-//! Sums over all values in the keyspace, for `INFO`. Each change of a value updates the sums, so `INFO` need not visit
-//! all values.
+//! Sums over all values in the keyspace, for `INFO`. Each change of a value updates them, so `INFO` need not visit all
+//! values.
 //!
-//! A value is added to the sums when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when the entry
-//! is dropped. A command that changes a value in place calls [`change`](super::family::change), which updates the sums.
+//! A value is added when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when it is dropped. A
+//! change in place goes through [`change`](super::family::change).
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
 use crate::server::threads::role;
 
-/// The kind of a value for `INFO`. It depends on whether the value is a filter or a counter, on its layout, and on
-/// whether it is completely loaded.
+/// The kind of a value for `INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     Lines,
     Classic,
-    /// A filter with a sliding window.
     WindowedFilter,
     /// A partially loaded filter in Rollcall's own layout (`lines`).
     PartialFilter,
-    /// A partially loaded filter that becomes a classic (RedisBloom-compatible) one.
+    /// A partially loaded filter that will be a classic (RedisBloom-compatible) one.
     PartialClassic,
     Exact,
     Estimate,
     WindowedCounter,
-    /// A partially loaded counter.
     PartialCounter,
 }
 
@@ -36,28 +33,27 @@ struct Total {
 }
 
 static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Metric::new() } }; KINDS];
-/// The number of items in all filters that are completely loaded.
+/// The number of items in all complete filters.
 pub static ITEMS: Metric = Metric::new();
-/// The sum of the capacities of all completely loaded filters, in items.
+/// The sum of the capacities of all complete filters, in items.
 pub static CAPACITY: Metric = Metric::new();
-/// The number of sub-filters of all completely loaded filters together.
+/// The number of sub-filters of all complete filters.
 pub static SUB_FILTERS: Metric = Metric::new();
-/// The number of filters that have grown to more than one sub-filter. Windowed filters are not included.
+/// The number of filters without a window that have more than one sub-filter.
 pub static GROWN: Metric = Metric::new();
 
-/// Returns the number of values that have one of these `kinds`.
+/// The number of values of these `kinds`.
 pub fn keys(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
-/// Returns the sum of the bytes of all values that have one of these `kinds`. A partially loaded value contributes the
-/// bytes received so far.
+/// The sum of the bytes of all values of these `kinds`. A partially loaded value contributes the bytes received so far.
 pub fn bytes(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// What one value contributes to the totals for `INFO`. Items, capacity and sub-filters are 0 for counters and for
-/// partially loaded filters.
+/// What one value contributes to the totals for `INFO`. Counters and partially loaded filters have 0 items, capacity
+/// and sub-filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,
@@ -68,7 +64,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// Returns what a value of this kind and size contributes, with 0 items, capacity and sub-filters.
+    /// With 0 items, capacity and sub-filters.
     pub fn new(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
@@ -81,14 +77,14 @@ impl ValueShare {
         self.grows() && self.sub_filters > 1
     }
 
-    /// Adds this contribution to the totals.
+    /// Adds this value to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
         let role = role();
         self.change(|total, more| total.add_as(role, more));
     }
 
-    /// Subtracts this contribution from the totals.
+    /// Subtracts this value from the totals.
     pub fn leave(&self) {
         let role = role();
         self.change(|total, less| total.add_as(role, less.wrapping_neg()));
@@ -108,8 +104,8 @@ impl ValueShare {
         }
     }
 
-    /// Replaces this contribution by `after` in the totals, and counts promotions and growths. The function is not
-    /// inlined, to keep the code of frequent commands small.
+    /// Replaces `self` by `after` in the totals, and counts events ([`Self::count_events`]). Not inlined, to keep
+    /// frequent commands small.
     #[inline(never)]
     pub fn becomes(&self, after: &ValueShare) {
         if self != after {
@@ -119,8 +115,8 @@ impl ValueShare {
         }
     }
 
-    /// Counts what happened to a value that contributed `self` before and contributes `after` now: the promotion of a
-    /// counter from exact to an estimate, or growths of a filter.
+    /// Counts the events between `self` and `after`: a counter's promotion from exact to an estimate, or a filter's new
+    /// sub-filters.
     pub fn count_events(&self, after: &ValueShare) {
         if (self.kind, after.kind) == (ValueKind::Exact, ValueKind::Estimate) {
             PROMOTIONS.count();

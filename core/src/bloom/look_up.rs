@@ -177,9 +177,8 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
 
 /// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
-    // Without a window, sub-filters grow and the newest hold most items. In a window, most sub-filters have one size
-    // and as many items. Comparing the oldest and the newest size tells both cases apart; a wrong guess only costs
-    // time.
+    // Without a window, later sub-filters are larger, and the newest hold most items. With a window, sub-filters mostly
+    // have one size, and items are spread evenly. A wrong guess only costs time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };

@@ -1,5 +1,5 @@
-//! The parameters of a new counter: parsed from options, completed from the configuration, and written as options for
-//! replicas and the AOF.
+//! The parameters of a new counter, from a command's options and the configuration, and as options for replicas and the
+//! AOF.
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
@@ -14,11 +14,10 @@ use crate::limits::ServerLimit;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx};
 
-/// The parameters with which a command creates a counter.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
-    /// The sliding window of the counter, and the number of its newest slice.
+    /// The sliding window, and the number of its newest slice.
     window: Option<(Window, u64)>,
 }
 
@@ -28,7 +27,7 @@ impl Creating<Counter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
-        // A replicated command gets the library's defaults. A primary that is configured with others sends them.
+        // For a replicated command, these are the library's defaults: a primary with other defaults sends them.
         let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
         Creation { params, window: None }
     }

@@ -1,5 +1,5 @@
-//! The parameters of a new filter: parsed from options, completed from the configuration, and written as options for
-//! replicas and the AOF.
+//! The parameters of a new filter, from a command's options and the configuration, and as options for replicas and the
+//! AOF.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::{Error, Parameter};
@@ -21,27 +21,24 @@ use crate::types::names::Prefix;
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY];
 const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
-/// The largest error rate of a filter on Redis 8, which lowers any larger rate to this value.
+/// Redis 8 lowers any larger error rate of a filter to this rate.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
-/// The parameters with which a command creates a filter.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
     layout: BitLayout,
-    /// The expansion of a RedisBloom-compatible filter with `NONSCALING`. Such a filter never grows, but RedisBloom
-    /// stores its expansion nevertheless.
+    /// The expansion of a RedisBloom-compatible filter with `NONSCALING`, which RedisBloom stores although the filter
+    /// never grows.
     noted_growth: Option<u32>,
-    /// Whether the command is replicated. If so, another server has accepted the parameters, perhaps with wider ranges
-    /// than this module's.
+    /// Whether the command is replicated. Another server has then accepted the parameters, perhaps with wider ranges.
     is_obeyed: bool,
-    /// The sliding window of the filter, and the number of its newest slice.
+    /// The sliding window, and the number of its newest slice.
     windowing: Option<(Windowing, u64)>,
 }
 
 impl Creation {
-    /// Lowers the error rate to the largest rate of Redis 8, if a client creates a RedisBloom-compatible filter on
-    /// Redis 8.
+    /// Lowers the error rate of a client's RedisBloom-compatible filter to the largest rate of Redis 8, on Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
@@ -49,9 +46,8 @@ impl Creation {
         self
     }
 
-    /// Does the same as [`Self::from_options`] for a replicated command. If a parameter is outside this module's
-    /// ranges, the filter becomes a RedisBloom-compatible filter, whose ranges are wider. If no filter can have the
-    /// parameters, building the filter fails later.
+    /// Like [`Self::from_options`], for a replicated command. If a parameter is outside this module's ranges, the
+    /// filter becomes a RedisBloom-compatible filter, whose ranges are wider.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         Self::from_options(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
@@ -82,7 +78,7 @@ impl Creation {
         Creation { params, layout, noted_growth, is_obeyed, windowing: None }.with_window(ctx, options)
     }
 
-    /// Adds the sliding window to the parameters, if `options` have one.
+    /// Adds the sliding window that `options` describe.
     fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let Some(windowing) = windows::filter_windowing(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
@@ -98,22 +94,21 @@ impl Creation {
         Ok(self)
     }
 
-    /// Parses a `BF.RESERVE`, and returns the parameters of its filter and the expiry of its key. `creation` computes
+    /// Parses a `BF.RESERVE`. Returns the parameters of the filter and the expiry of its key. `creation` computes
     /// parameters from options.
     pub(in crate::commands) fn from_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
     ) -> Result<(Creation, Option<i64>), CommandError> {
-        // The checks are in RedisBloom's order, so that a command with several errors gets the same reply as from
-        // RedisBloom.
+        // The checks are in RedisBloom's order, so that a command with several errors gets RedisBloom's reply.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Parameter::Capacity, args.get(3))?);
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
         windows::check_reservation(ctx, &options)?;
-        // `BF.RESERVE` rejects `NONSCALING` with `EXPANSION`. `BF.INSERT` accepts both, as in RedisBloom.
+        // As in RedisBloom, only `BF.INSERT` accepts both `NONSCALING` and `EXPANSION`.
         if options.non_scaling && options.expansion.is_some() {
             return Err(CommandError::Argument(
                 "Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned(),
@@ -129,10 +124,10 @@ impl Creating<BloomFilter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     /// RF.* commands create filters in Rollcall's own layout (`lines`). A replicated BF.* command without a layout
-    /// creates a RedisBloom-compatible filter: RedisBloom sent it, or this module sent it for such a filter.
+    /// creates a RedisBloom-compatible filter, because RedisBloom or this module sent it for such a filter.
     ///
-    /// A replicated RF.* command gets the library's defaults, because a primary that is configured with others sends
-    /// all parameters. All other commands get the configured defaults.
+    /// A replicated RF.* command gets the library's defaults: a primary with other defaults sends all parameters. All
+    /// other commands get the configured defaults.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
         let (layout, params) = match (Prefix::Rf.is_of(command), is_obeyed) {
@@ -146,7 +141,7 @@ impl Creating<BloomFilter> for Creation {
 
     fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let creation = Self::from_any_range(ctx, command, options)?;
-        // The expansion has to be in range even if NONSCALING overrides it, so the given number is checked.
+        // A given expansion has to be in range even if NONSCALING overrides it.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate()?;
         Ok(creation.as_made_here())
@@ -159,8 +154,8 @@ impl Creating<BloomFilter> for Creation {
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
         match (self.windowing, self.layout) {
             (Some((windowing, slice)), _) => BloomFilter::windowed(self.params, windowing, slice, limit),
-            // A client's parameters have been checked already. The parameters from another server may be in wider
-            // ranges.
+            // A client's parameters have been checked already. Those of a replicated command may lie outside the ranges
+            // for clients, and `BloomFilter::classic` accepts them.
             (None, BitLayout::Classic) => {
                 BloomFilter::classic(self.params, self.noted_growth.unwrap_or(DEFAULT_GROWTH), limit)
             }
@@ -172,9 +167,8 @@ impl Creating<BloomFilter> for Creation {
         Some((self.params.error_rate, self.params.capacity))
     }
 
-    /// Returns the parameters other than error rate and capacity as options. For a RedisBloom-compatible filter, these
-    /// are only options that RedisBloom knows, so that RedisBloom can replicate from this server and read its AOF.
-    /// RedisBloom has no filters in Rollcall's own layout (`lines`).
+    /// The parameters other than error rate and capacity, as options. For a RedisBloom-compatible filter, RedisBloom
+    /// must know all of them, since it may replicate from this server or read its AOF.
     fn options(&self) -> String {
         let Params { expansion, seed, .. } = self.params;
         let mut words = String::new();

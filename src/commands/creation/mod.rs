@@ -1,5 +1,4 @@
-//! The parameters of new values: parsed from options, completed from the configuration, and written as options for
-//! replicas and the AOF.
+//! The parameters of new values, from options and the configuration, and as options for replicas and the AOF.
 
 pub(super) mod counters;
 pub(super) mod filters;

@@ -4,18 +4,17 @@ use std::ffi::CStr;
 
 use redis_module::raw;
 
-/// The description of one argument of a command, for `COMMAND DOCS`.
 pub struct Argument {
     pub name: &'static CStr,
     pub kind: ArgumentKind,
-    /// The keyword before the value. If the argument has no value, the keyword is the whole argument.
+    /// The keyword before the value, or the whole argument if it has no value.
     pub token: Option<&'static CStr>,
     pub optional: bool,
     pub multiple: bool,
     pub choices: &'static [Argument],
 }
 
-/// The type of an argument; the discriminants are the server's numbers.
+/// The type of an argument. The discriminants are the server's numbers.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u32)]
 pub enum ArgumentKind {
@@ -26,7 +25,7 @@ pub enum ArgumentKind {
     UnixTime = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
     Token = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
     OneOf = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-    /// A group of arguments: all of `choices`, in this order.
+    /// All of `choices`, in this order.
     Block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
 }
 
@@ -34,27 +33,27 @@ pub(super) const fn argument(name: &'static CStr, kind: ArgumentKind) -> Argumen
     Argument { name, kind, token: None, optional: false, multiple: false, choices: &[] }
 }
 
-/// Describes an optional keyword with a value: `[TOKEN value]`.
+/// The argument `[TOKEN value]`.
 pub(super) const fn option(token: &'static CStr, name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { token: Some(token), optional: true, ..argument(name, kind) }
 }
 
-/// Describes an optional keyword without a value: `[TOKEN]`.
+/// The argument `[TOKEN]`.
 pub(super) const fn flag(token: &'static CStr, name: &'static CStr) -> Argument {
     Argument { token: Some(token), optional: true, ..argument(name, ArgumentKind::Token) }
 }
 
-/// Describes one or more values: `name [name ...]`.
+/// The argument `name [name ...]`.
 pub(super) const fn several(name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { multiple: true, ..argument(name, kind) }
 }
 
-/// Describes one keyword among alternatives.
+/// One keyword among alternatives.
 pub const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
     Argument { token: Some(token), ..argument(name, ArgumentKind::Token) }
 }
 
-/// Describes an optional argument that is one of several keywords: `[choice | choice | ...]`.
+/// The argument `[choice | choice | ...]`.
 pub(super) const fn field(choices: &'static [Argument]) -> Argument {
     Argument { optional: true, choices, ..argument(c"field", ArgumentKind::OneOf) }
 }
@@ -106,17 +105,17 @@ pub(super) const FILTER_WINDOW: Argument = Argument {
     choices: &[SECONDS, MANUAL, SLICES, REFRESH],
     ..argument(c"window", ArgumentKind::Block)
 };
-/// The window options of a filter in `INSERT` and `ADMIT`. Only these commands allow `VOLATILE` (the key expires when
-/// all its items have expired): they have the options, so the next call can create the key again.
+/// The window options of a filter in `INSERT` and `ADMIT`. Only these allow `VOLATILE` (the key expires when all its
+/// items have expired): their next call can create the key again with the same options.
 pub(super) const FILTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..FILTER_WINDOW };
 /// The options of a counter's sliding window.
 pub(super) const COUNTER_WINDOW: Argument =
     Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
-/// The window options of a counter in `INSERT` and `ADMIT`. Unlike `RESERVE`, they allow `VOLATILE`.
+/// The window options of a counter in `INSERT` and `ADMIT`, which allow `VOLATILE`.
 pub(super) const COUNTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES], ..COUNTER_WINDOW };
-/// The target argument of `ADVANCE`. Its option `REBASE` is not documented, because only primaries send it.
+/// The target of `ADVANCE`. Its option `REBASE` is not documented, because only primaries send it.
 pub(super) const TO: Argument = Argument {
     choices: &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")],
     ..argument(c"to", ArgumentKind::OneOf)

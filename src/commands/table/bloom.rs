@@ -1,4 +1,4 @@
-//! The rows of the command table for BF.*. Each command is registered under RF.* too.
+//! The rows of the command table for Bloom filters.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::unstable::info::OF_FILTERS;
@@ -11,7 +11,7 @@ use super::argument::{
 };
 use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
-/// The commands on Bloom filters. Each command is registered under BF.* and RF.*.
+/// Each command is registered under BF.* and RF.*.
 pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.reserve" bloom::reserve, -4 WRITE_FAST Insert [
         KEY, argument(c"error-rate", ArgumentKind::Double), argument(c"capacity", ArgumentKind::Integer),

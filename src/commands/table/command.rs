@@ -1,4 +1,4 @@
-//! The type of a row in the command table, and the functions that the server calls for each row.
+//! A row of the command table, and the functions that the server calls for it.
 
 use std::convert::Infallible;
 use std::ffi::{CStr, c_int};
@@ -11,52 +11,51 @@ use crate::reply::reject;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
 
-/// The arguments of a command, as the server passes them: an array of strings.
+/// The arguments of a command, as the server passes them.
 pub type Argv = *mut *mut RedisModuleString;
 
-/// The type of the function that the server calls to run a command.
+/// The function that the server calls to run a command.
 pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, Argv, c_int) -> c_int;
 
 /// A row of the command table.
 pub struct Command {
-    /// The command's name, which `INFO commandstats` and errors show. It is in lower case, like the names of the
-    /// server's and RedisBloom's commands.
+    /// The name in lower case, as `INFO commandstats` and errors show it.
     pub name: &'static CStr,
     pub entry: EntryPoint,
-    /// The number of arguments, including the command's name. A negative number -n means at least n.
+    /// The number of arguments with the command's name; -n means at least n.
     pub arity: c_int,
     pub flags: &'static CStr,
     pub keys: Keys,
     pub summary: &'static CStr,
     pub complexity: &'static CStr,
     pub arguments: &'static [Argument],
-    /// The hint for clients and proxies about the reply, which `COMMAND` shows; empty if there is none.
+    /// The hint for clients about the reply, which `COMMAND` shows; may be empty.
     pub tips: &'static CStr,
 }
 
-/// Which arguments are keys, and how the command accesses them.
+/// Which arguments are keys, and what the command does with them.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Keys {
-    /// The first argument is a key that is read.
+    /// The first argument is read.
     Read,
-    /// The first argument is a key to which items are added.
+    /// Items are added to the first argument.
     Insert,
-    /// The first argument is a key from which members are removed.
+    /// Members are removed from the first argument.
     Remove,
-    /// The first argument is a key that is emptied.
+    /// The first argument is emptied.
     Clear,
-    /// The first argument is a key whose window advances.
+    /// The window of the first argument moves forward.
     Advance,
-    /// All arguments are keys that are read.
+    /// All arguments are read.
     ReadAll,
-    /// The first argument is the number of keys that follow. The keys are read.
+    /// The first argument is the number of keys that follow and are read.
     Numbered,
-    /// All arguments are keys. The first is changed, the others are read.
+    /// The first argument is changed, and all others are read.
     Merge,
 }
 
 impl Command {
-    /// Returns the positions of the first and the last key, and the step between keys, as in `COMMAND INFO`.
+    /// The positions of the first and the last key, and the step between keys, as in `COMMAND INFO`.
     pub fn key_range(&self) -> (c_int, c_int, c_int) {
         match self.keys {
             Keys::Read | Keys::Insert | Keys::Remove | Keys::Clear | Keys::Advance => (1, 1, 1),
@@ -67,9 +66,8 @@ impl Command {
     }
 }
 
-/// Runs `handler` with the server's context and arguments. It replies with an error if the number of arguments
-/// contradicts `arity`. `kind` is the kind of values that the command is for. With the option `commands lc`, commands
-/// for filters are accepted only from a primary or the AOF.
+/// Runs `handler`, unless the number of arguments contradicts `arity`. `kind` is the kind of values that the command is
+/// for. With the option `commands lc`, commands for filters are accepted only from a primary or the AOF.
 ///
 /// # Safety
 /// The same as for [`run_command`].
@@ -93,9 +91,8 @@ pub(super) unsafe fn call(
     unsafe { run_command(ctx, argv, argc, checked, |ctx, error| reject(ctx, kind, &error)) }
 }
 
-/// Reports to the server which arguments are keys, if it calls the command only to ask for its keys. This is for
-/// commands of [`Keys::Numbered`]. Returns whether the server asked. In a cluster, Redis 7 finds the node for a command
-/// by this report, not by key specifications.
+/// Reports the keys of a command of [`Keys::Numbered`], if the server calls the command only to ask for them. Returns
+/// whether it did. In a cluster, Redis 7 finds the node for a command by this report.
 ///
 /// # Safety
 /// The same as for [`run_command`].
@@ -112,8 +109,8 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_
     is_asked
 }
 
-/// Makes rows of the command table, for commands on values of one kind. A row has a name, handler, arity, flags and
-/// keys, sometimes a hint for clients, then arguments, complexity and summary.
+/// Makes rows of the command table: name, handler, arity, flags and keys, sometimes a hint for clients, then arguments,
+/// complexity and summary.
 macro_rules! rows {
     ($kind:ident: $(
         $name:literal $handler:path, $arity:literal $flags:ident $keys:ident $($tip:ident)? [$($argument:expr),*]
@@ -152,16 +149,15 @@ macro_rules! rows {
 
 pub(super) use rows;
 
-/// Returns the first element of `tips`. The macro [`rows!`] needs it.
+/// The macro [`rows!`] needs it.
 pub(super) const fn first(tips: &[&'static CStr]) -> &'static CStr {
     tips[0]
 }
 
-/// The hint for clients that a reply may change although nobody writes: the members of a window expire.
+/// The hint that a reply may change although nobody writes, since members of a window expire.
 pub(super) const CHANGES_WITH_TIME: &CStr = c"nondeterministic_output";
 
-/// The flags of write commands that need no memory. They lack `deny-oom`, so the server runs these commands even when
-/// `maxmemory` is reached.
+/// The flags of write commands that need no memory. Without `deny-oom`, they run even when `maxmemory` is reached.
 pub(super) const CHANGE: &CStr = c"write";
 pub(super) const CHANGE_FAST: &CStr = c"write fast";
 pub(super) const WRITE: &CStr = c"write deny-oom";

@@ -1,4 +1,4 @@
-//! The rows of the command table for LC.*, the commands on counters.
+//! The rows of the command table for counters.
 
 use rollcall_core::counting::Counter;
 use rollcall_core::unstable::info::OF_COUNTERS;
@@ -15,10 +15,9 @@ use super::command::{
 
 const NUMKEYS: Argument = argument(c"numkeys", ArgumentKind::Integer);
 const KEYS: Argument = several(c"key", ArgumentKind::Key);
-/// The option `SINCE`. Its values are documented as strings, because `-` is accepted as well as a number of seconds.
+/// The values of `SINCE` are documented as strings, because `-` is accepted besides numbers.
 const SINCE: Argument = Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
 
-/// The commands on counters.
 pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.reserve" counting::reserve, -2 WRITE_FAST Insert [
         KEY, ERROR, EXACT, BYTES, SEED, COUNTER_WINDOW, EXPIRY

@@ -1,4 +1,4 @@
-//! The table of commands: each row has a name, flags, keys, and the text for `COMMAND DOCS`.
+//! The table of commands: names, flags, keys, and texts for `COMMAND DOCS`.
 
 pub(super) mod argument;
 mod bloom;

@@ -1,11 +1,11 @@
-//! Tests of the sizes that are requested from the server's malloc, and of the alignment of the resulting blocks.
+//! Tests of the sizes that are requested from the server's malloc, and of the alignment of blocks.
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
 
-/// Serialises the tests that set the static variables in which loading stores what it detects.
+/// Serialises the tests that set the static variables.
 static FOUND: Mutex<()> = Mutex::new(());
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -39,8 +39,7 @@ fn size_classes_are_jemallocs() {
 fn over_aligned_blocks_keep_their_base() {
     let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = layout(640, 64);
-    // Only an allocator that aligns whole cache lines needs no padding for them. Outside a server no allocator counts
-    // as one.
+    // An allocator that aligns whole cache lines needs no padding for them. Unit tests assume none that does.
     let requests = || {
         let blocks = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16), (100, 16), (640, 8)];
         blocks.map(|(size, align)| malloc_size(size, layout(size, align)).unwrap())
@@ -67,16 +66,14 @@ fn over_aligned_blocks_keep_their_base() {
     }
 }
 
-/// A fake allocator that stores the size of each block in the 8 bytes before the block. No block is aligned to 16
-/// bytes.
+/// A fake allocator that stores the size of each block in the 8 bytes before it, and aligns no block to 16 bytes.
 mod odd {
     use super::*;
 
     const NOTE: usize = 8;
 
-    /// The number of blocks that have not been freed.
     pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-    /// The number of calls of the reallocating function that ends the process when memory is lacking.
+    /// The calls of the reallocating function that ends the process when memory is lacking.
     pub static MOVED: AtomicUsize = AtomicUsize::new(0);
 
     unsafe fn made(size: usize, zeroed: bool) -> *mut c_void {
@@ -126,7 +123,7 @@ mod odd {
     }
 }
 
-/// Makes the fake allocator [`odd`] the server's allocator, without the API functions that Redis 7.0 lacks.
+/// Makes [`odd`] the server's allocator, without the API functions that Redis 7.0 lacks.
 ///
 /// # Safety
 /// No other code may use the API's pointers. This holds, because the library does not use them in unit tests.
@@ -144,7 +141,7 @@ unsafe fn use_odd() {
     }
 }
 
-/// Returns the byte that the tests write at offset `at` of a block.
+/// The byte that the tests write at offset `at` of a block.
 fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }
@@ -203,7 +200,6 @@ fn a_large_block_that_cannot_grow_stays() {
     }
 }
 
-/// The blocks of bitmaps are queued to have huge pages, and withdrawn before the server frees or moves them.
 #[test]
 #[cfg(target_os = "linux")]
 fn large_blocks_of_zeros_are_queued_while_they_live() {

@@ -1,8 +1,8 @@
 //! Huge pages inside large bitmaps, for the option `huge-pages`.
 //!
-//! A bitmap begins with small pages. The background thread that frees values then turns each aligned 2 MiB inside the
-//! bitmap into a huge page, one at a time. If the kernel used huge pages from the start, the first added items would
-//! wait while it clears huge pages: 30 ms in all for a filter of 184 MB.
+//! A bitmap begins with small pages. The background thread that frees values then turns each aligned 2 MiB of it into a
+//! huge page. If the kernel used huge pages from the start, the first added items would wait while it clears them: 30
+//! ms in all for a filter of 184 MB.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,17 +14,16 @@ pub const PAGE_BYTES: usize = 2 << 20;
 /// Blocks of at least this many bytes get huge pages.
 pub const BLOCK_BYTES: usize = 8 << 20;
 
-/// Whether the option `huge-pages` is `yes`.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// The id of the process in which the option `huge-pages` was first `yes`; 0 before. A forked child has another id. It
-/// has a copy of the queue and of its lock, but no thread that would release the lock.
+/// has a copy of the locked queue, but no thread that would release the lock.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a block was queued since the last call of [`has_new`].
 static HAS_NEW: AtomicBool = AtomicBool::new(false);
 
-/// The blocks that the background thread still has to give huge pages.
+/// The blocks that still have to get huge pages.
 struct Queue {
     /// For each block, the addresses of its pages that are not huge yet. No range is empty.
     blocks: Vec<Range<usize>>,
@@ -49,12 +48,12 @@ pub fn set(is_wanted: bool) {
     }
 }
 
-/// Returns the state of the option `huge-pages`: `no`, `yes`, or what forbids huge pages although the option is `yes`.
+/// The state of the option `huge-pages`: `no`, `yes`, or what forbids huge pages although it is `yes`.
 pub fn state() -> &'static str {
     if IS_WANTED.load(Ordering::Relaxed) { kernel::forbidden_by().unwrap_or("yes") } else { "no" }
 }
 
-/// Whether blocks of this process may have huge pages. It is false in a forked child.
+/// False in a forked child.
 pub fn is_used() -> bool {
     match PROCESS.load(Ordering::Relaxed) {
         0 => false,
@@ -62,14 +61,14 @@ pub fn is_used() -> bool {
     }
 }
 
-/// Returns the addresses of the whole huge pages inside a block. The range is empty if there are none.
+/// The addresses of the whole huge pages inside a block.
 fn whole_pages(block: *mut u8, bytes: usize) -> Range<usize> {
     let start = block as usize;
     start.next_multiple_of(PAGE_BYTES)..(start + bytes) / PAGE_BYTES * PAGE_BYTES
 }
 
-/// Queues a new block whose bytes are 0, if the option is `yes` and the block is large. Every queued block must be
-/// passed to [`withdraw`] before its memory is freed.
+/// Queues a new block of zeros, if the option is `yes` and the block is large. A queued block must be passed to
+/// [`withdraw`] before it is freed.
 pub fn queue_block(block: *mut u8, bytes: usize) {
     if bytes >= BLOCK_BYTES && IS_WANTED.load(Ordering::Relaxed) && is_used() {
         queue().blocks.push(whole_pages(block, bytes));
@@ -77,13 +76,13 @@ pub fn queue_block(block: *mut u8, bytes: usize) {
     }
 }
 
-/// Whether a block was queued since the last call. If so, the background thread must call [`next_page`].
+/// Whether a block was queued since the last call. The background thread must then call [`next_page`].
 pub fn has_new() -> bool {
     HAS_NEW.load(Ordering::Relaxed) && HAS_NEW.swap(false, Ordering::Relaxed)
 }
 
-/// Makes one queued page huge, without changing a byte. Pages of the newest block, which is being filled, come first.
-/// Returns false if no page is queued.
+/// Makes one queued page huge, without changing a byte. Pages of the newest block come first. Returns false if no page
+/// is queued.
 pub fn next_page() -> bool {
     let mut guard = queue();
     let Some(pages) = guard.blocks.last_mut() else { return false };
@@ -102,8 +101,7 @@ pub fn next_page() -> bool {
     true
 }
 
-/// Removes a block that is about to be freed from the queue. Waits while one of its pages is becoming huge. Tells the
-/// kernel that the memory needs no huge pages any more.
+/// Removes a block that is about to be freed from the queue. Waits while one of its pages is becoming huge.
 pub fn withdraw(block: *mut u8, bytes: usize) {
     if bytes < BLOCK_BYTES || !is_used() {
         return;
@@ -123,21 +121,19 @@ mod kernel {
     use super::{PAGE_BYTES, Range};
     use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, PR_GET_THP_DISABLE, c_int, c_ulong};
 
-    /// The advice to join small pages into a huge one, since Linux 6.1. The crate `libc` has its number for glibc only.
+    /// Joins small pages into a huge one, since Linux 6.1. The crate `libc` has this number for glibc only.
     const MADV_COLLAPSE: c_int = 25;
 
-    /// The files with the system's setting: for pages of 2 MiB, and for pages of all sizes. Older kernels do not have
-    /// the first file.
+    /// The system's setting for pages of 2 MiB, in newer kernels, and for pages of all sizes.
     const SETTINGS: [&str; 2] =
         ["/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", "/sys/kernel/mm/transparent_hugepage/enabled"];
 
-    /// Returns what forbids huge pages: the system, or the process by `disable-thp`.
+    /// What forbids huge pages: the system, or the process by `disable-thp`.
     pub fn forbidden_by() -> Option<&'static str> {
         let none: c_ulong = 0;
         // SAFETY: the call passes and changes no memory.
         let disabled = unsafe { libc::prctl(PR_GET_THP_DISABLE, none, none, none, none) };
-        // A larger number means that huge pages are forbidden only for memory for which the process has not requested
-        // them.
+        // Huge pages are still allowed on request if the number is larger than 1.
         if disabled == 1 {
             return Some("forbidden-by-disable-thp");
         }
@@ -154,16 +150,14 @@ mod kernel {
 
     /// Makes the page at this address huge.
     ///
-    /// The first call allows a huge page. The second call provides it, if no part of the page was used before.
-    /// Otherwise the third call copies the small pages into a huge page (since Linux 6.1). It comes last, because
-    /// another thread may use a part during the second call.
+    /// The first call allows a huge page. The second provides it if no part of the page was in use. Otherwise the third
+    /// copies the small pages into a huge page (since Linux 6.1).
     pub fn join(page: usize) {
         for advice in [MADV_HUGEPAGE, MADV_POPULATE_WRITE, MADV_COLLAPSE] {
             advise(page..page + PAGE_BYTES, advice);
         }
     }
 
-    /// Tells the kernel that these pages should not be huge any more.
     pub fn release(pages: Range<usize>) {
         advise(pages, MADV_NOHUGEPAGE);
     }

@@ -1,4 +1,4 @@
-//! Tests of the queue of pages, and of the memory before and after.
+//! Tests of the queue of pages, and of their memory.
 
 use super::*;
 
@@ -20,7 +20,7 @@ impl Drop for Wanted {
     }
 }
 
-/// The number of pages of a block that are queued.
+/// The number of a block's pages that are queued.
 pub fn queued_pages(block: *mut u8, bytes: usize) -> usize {
     let pages = whole_pages(block, bytes);
     queue().blocks.iter().filter(|queued| pages.contains(&queued.start)).map(|queued| queued.len() / PAGE_BYTES).sum()
@@ -53,7 +53,6 @@ fn whole_pages_lie_inside_a_block() {
     assert_eq!(whole_pages(at(PAGE_BYTES - 1), BLOCK_BYTES), PAGE_BYTES..4 * PAGE_BYTES);
 }
 
-/// Touched pages and untouched ones become huge, and keep their bytes.
 #[test]
 fn pages_become_huge_and_keep_their_bytes() {
     let _wanted = wanted();
@@ -82,7 +81,6 @@ fn pages_become_huge_and_keep_their_bytes() {
     withdraw(block, bytes);
 }
 
-/// After a block was withdrawn, the background thread is not at work in it.
 #[test]
 fn withdrawn_blocks_are_left_alone() {
     let _wanted = wanted();
@@ -97,7 +95,7 @@ fn withdrawn_blocks_are_left_alone() {
             let mut memory = vec![0u8; BLOCK_BYTES + round * 4096];
             let (block, bytes) = (memory.as_mut_ptr(), memory.len());
             queue_block(block, bytes);
-            // Withdrawn at different steps.
+            // In each round, the block is withdrawn at another time.
             while queued_pages(block, bytes) > round % 5 {
                 memory[round] = 1;
             }
@@ -112,7 +110,7 @@ fn withdrawn_blocks_are_left_alone() {
     });
 }
 
-/// A child that was forked while the queue was locked frees its blocks.
+/// The child was forked while the queue was locked.
 #[test]
 fn a_forked_child_waits_for_nothing() {
     let _wanted = wanted();
