@@ -1,5 +1,4 @@
-//! Admission: new items are added to a filter or counter only while it holds fewer items than a limit. The check and
-//! the addition are one step.
+//! Admission: new items are added to a filter or counter only while it holds fewer items than a limit.
 
 use hashbrown::HashTable;
 
@@ -11,8 +10,7 @@ use crate::size_limit::{array_bytes, try_with_capacity};
 pub enum Admission {
     /// The item was new, and was added.
     Admitted,
-    /// The item is in the filter or counter already, or an earlier item of the same call is equal. Such an item is
-    /// never rejected.
+    /// The item is in the filter or counter already, or repeats an earlier item of the same call that was admitted.
     Known,
     /// The item is new, and was rejected.
     Rejected,
@@ -30,8 +28,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The number of items that are admitted, if a call has `new` distinct new items and the filter or counter holds
-    /// `present` items.
+    /// The number of admitted items, if a call has `new` distinct new items and the filter or counter holds `present`
+    /// items.
     pub(crate) fn admitted(&self, present: u64, new: usize) -> usize {
         let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
         if self.all && new > left { 0 } else { new.min(left) }
@@ -45,12 +43,12 @@ pub(crate) struct LookUp<K> {
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
-    /// The buffer of the answers.
+    /// A buffer for the result of [`Self::into_answers`].
     answers: Vec<Admission>,
 }
 
 impl<K: PartialEq> LookUp<K> {
-    /// Allocates the memory to record `len` items.
+    /// Allocates the memory for `len` items.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -62,7 +60,7 @@ impl<K: PartialEq> LookUp<K> {
         Ok(LookUp { items, new, places, answers })
     }
 
-    /// Records the next item of the call. `key` distinguishes items, and `hash` is the hash of `key`.
+    /// Records the next item of the call. `key` distinguishes items.
     pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) {
         if is_known {
             return self.items.push(None);
@@ -80,7 +78,7 @@ impl<K: PartialEq> LookUp<K> {
         &self.new
     }
 
-    /// Returns the outcome of every item. `of_new` has the outcomes of the distinct new items. A repeated item is
+    /// The outcome of every item, from `of_new`, the outcomes of the distinct new items. A repeated item is
     /// [`Admission::Known`] if its first occurrence was admitted.
     pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
         let (mut reported, mut answers) = (0, self.answers);
@@ -99,8 +97,7 @@ impl<K: PartialEq> LookUp<K> {
     }
 }
 
-/// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted` items, [`Admission::Rejected`] for
-/// the others.
+/// The outcomes of `len` new items, of which the first `admitted` are admitted.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -135,7 +132,7 @@ mod tests {
     #[test]
     fn repeats_count_once() {
         let mut look_up = LookUp::of(3).unwrap();
-        // Two items have the same hash, so the look-up has to compare the items themselves.
+        // Two items have the same hash, so the items themselves are compared.
         for (hash, key, is_known) in
             [(1, "a", false), (1, "b", false), (2, "k", true), (1, "a", false), (3, "c", false), (3, "c", false)]
         {

@@ -1,10 +1,10 @@
-//! Bitmaps of 64-bit words: functions that read, set, count and unite bits.
+//! Functions on bitmaps of 64-bit words.
 //!
-//! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Stored bitmaps are these words in
+//! Bit `i` of a bitmap is bit `i % 64` (least significant first) of word `i / 64`. Bitmaps are stored as these words in
 //! little-endian order, so this numbering is part of the stored format.
 //!
-//! The module is built for baseline x86-64, which has no instruction that counts bits. So functions that read whole
-//! bitmaps are also compiled for newer processors, and `multiversion` chooses one of these versions at run time.
+//! Functions that read whole bitmaps are also compiled for newer processors, which have an instruction that counts
+//! bits. `multiversion` chooses a version at run time.
 
 use multiversion::multiversion;
 
@@ -18,7 +18,7 @@ pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 /// If `index` is outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
-    // This is faster than the crate `bitvec`, which makes more checks for each bit.
+    // The crate `bitvec` makes more checks for each bit, and is slower.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
@@ -30,15 +30,15 @@ pub(crate) fn get(words: &[u64], index: usize) -> bool {
 pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     let (word, bit) = (&mut words[index / WORD_BITS], index % WORD_BITS);
     let before = *word;
-    // There is no branch, because a processor could not predict it.
+    // A branch could not be predicted.
     *word = before | 1 << bit;
     before >> bit & 1 == 0
 }
 
-/// Sets the bits at these positions, each by changing one byte. Neighbouring positions are often in the same word, and
-/// each change of a word would wait for the previous change of this word.
-// This function is not inlined. For parameters of a separate function, the compiler knows that a store to `words` does
-// not change `positions`.
+/// Sets the bits at these positions by changing one byte for each. Neighbouring positions are often in the same word,
+/// and each change of a word would wait for the previous one.
+// Not inlined: for parameters of a separate function, the compiler knows that a store to `words` does not change
+// `positions`.
 #[inline(never)]
 pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
@@ -82,25 +82,24 @@ pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
     }
 }
 
-/// The smallest size of a memory page on the supported systems, in bytes. The number may be changed: nothing stored
-/// depends on it.
+/// The smallest size of a memory page on the supported systems, in bytes. Nothing stored depends on it.
 const PAGE_BYTES: usize = 4096;
 
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because the
-/// first write to a page costs a page fault and makes the page take memory.
+/// first write to a page costs a page fault, and memory.
 pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     copy_pages(dst, src, |_| 0);
 }
 
-/// Does the same as [`copy_to_zeroed`], and returns the number of set bits. The bits of a page are counted right after
-/// the page was copied, while it is in the first-level cache.
+/// Like [`copy_to_zeroed`], and returns the number of set bits. The bits of a page are counted while it is in the
+/// first-level cache.
 pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     copy_pages(dst, src, count_ones_in_bytes)
 }
 
-/// Copies the pages of `src` that have a set bit, and returns the sum of the results of `count` for these pages.
+/// Copies the pages of `src` that have a set bit. Returns the sum of the results of `count` for these pages.
 fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut sum = 0;
@@ -114,15 +113,15 @@ fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -
     })
 }
 
-/// Calls `work` with large pieces of two buffers of equal length, on several threads if the buffers are large. Returns
+/// Calls `work` with large pieces of two buffers of equal length, on several threads if there are many pieces. Returns
 /// the sum of the results.
 fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T], &[T]) -> u64 + Sync) -> u64 {
     let (num_bytes, piece) = (size_of_val(dst), PIECE_BYTES / size_of::<T>());
     parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
 }
 
-/// ORs `src` into `dst`, which has the same length. Returns the number of newly set bits. Memory pages of `src` that
-/// have only zeros are skipped.
+/// ORs `src` into `dst`, which has the same length. Returns the number of newly set bits. Pages of zeros in `src` are
+/// skipped.
 pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut new = 0;
@@ -137,7 +136,7 @@ pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     })
 }
 
-/// Whether every page of `bytes` has a set bit. If so, copying `bytes` writes to every page of the destination.
+/// Whether every page of `bytes` has a set bit.
 pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }
@@ -149,7 +148,7 @@ fn has_ones(bytes: &[u8]) -> bool {
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }
 
-/// Prefetches the word that has bit `index`. Any index is allowed.
+/// Prefetches the word that has bit `index`, which may be outside `words`.
 #[inline]
 pub(crate) fn prefetch(words: &[u64], index: usize) {
     prefetch_index::prefetch_index(words, index / WORD_BITS);
@@ -188,7 +187,7 @@ mod tests {
         let mut dst = vec![0u64; src.len()];
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!(dst, src);
-        // Pages of zeros in `src` are not written, so the words that are 2 keep their value.
+        // Pages of zeros in `src` are not written, so these words stay 2.
         dst.fill(2);
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 0, 1));
@@ -198,7 +197,7 @@ mod tests {
         assert!(!fills_every_page(bytemuck::cast_slice(&src)) && fills_every_page(bytemuck::cast_slice(&dst)));
     }
 
-    /// The buffers are large enough for several threads. Their last piece is shorter than the others.
+    /// The buffers are large enough for several threads, and their last piece is shorter.
     #[test]
     fn large_buffers_are_copied_and_united_as_small_ones_are() {
         let mut word = 1u64;

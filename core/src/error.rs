@@ -1,12 +1,12 @@
 //! Errors of this library.
 //!
-//! The texts of `Display` are for users of the library and for logs. The server module has texts of its own for many
+//! The texts of `Display` are for users of the library and for logs. The server module has its own texts for many
 //! errors, because clients match on them.
 
 use std::fmt;
 
-/// Declares an enum in which each variant has a name for users. `name` returns this name, and `Display` writes it. The
-/// server module uses this macro too.
+/// Declares an enum whose variants have names for users, which `name` and `Display` give. The server module uses this
+/// macro too.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! named {
@@ -65,18 +65,17 @@ named! {
         Counters = "number of counters",
         /// The length of a window, in seconds.
         Window = "window",
-        /// The number of seconds back in time that a query covers.
+        /// The span of time that a query covers, back from now, in seconds.
         Seconds = "seconds",
         /// The number of slices of a window.
         Slices = "slices",
         /// The number of a slice.
         Slice = "slice",
-        /// The name of a filter or counter that is split into parts, each under its own key. The keys begin with this
-        /// name.
+        /// The name of a filter or counter that is split into parts. The key of each part begins with it.
         Name = "name",
         /// The number of parts into which a filter or counter is split.
         Parts = "number of parts",
-        /// The index of one part of a filter or counter that is split into parts.
+        /// The index of a part of a split filter or counter.
         Part = "part",
     }
 }
@@ -106,11 +105,10 @@ pub enum Error {
         /// The given value, as text.
         got: String,
     },
-    /// The filter or counter would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
+    /// The filter or counter would exceed its [`SizeLimit`](crate::size_limit::SizeLimit).
     #[error("{needed_bytes} bytes needed, more than the limit of {limit_bytes}")]
     TooLarge {
-        /// The bytes that the whole filter or counter would take. If free memory is the limit, only the bytes by which
-        /// it would grow.
+        /// The bytes that the whole filter or counter would take, or its growth if free memory is the limit.
         needed_bytes: u64,
         /// The bytes that the filter or counter may take.
         limit_bytes: u64,
@@ -123,8 +121,7 @@ pub enum Error {
         /// The number of bytes that could not be allocated.
         needed_bytes: u64,
     },
-    /// A filter that does not scale is full: it has reached its capacity, or the number of set bits that it was sized
-    /// for.
+    /// A filter that does not scale is full.
     #[error("the filter for {capacity} items is full and does not scale")]
     Full {
         /// The capacity of the filter, in items.
@@ -140,7 +137,7 @@ pub enum Error {
         /// The parameter's value in the source.
         theirs: String,
     },
-    /// A merge would give a filter whose false-positive rate is above the rate that it was made with.
+    /// The false-positive rate of the merged filter would be above the rate that the filter was made with.
     #[error("the merged filter would have a false-positive rate of {would_be}, above {asked}")]
     RateExceeded {
         /// The false-positive rate that the merged filter would have.
@@ -200,7 +197,7 @@ impl Error {
         Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
-    /// Returns [`Error::OutOfRange`], unless the parameter is in its range.
+    /// Returns [`Error::OutOfRange`] if `is_in_range` is false.
     #[inline(always)]
     pub(crate) fn check_range(
         is_in_range: bool,
@@ -211,7 +208,7 @@ impl Error {
         if is_in_range { Ok(()) } else { Err(Self::out_of_range(parameter, expected, got)) }
     }
 
-    /// Returns [`Error::Corrupt`], unless the field has a valid value.
+    /// Returns [`Error::Corrupt`] if `is_valid` is false.
     #[inline(always)]
     pub(crate) fn check_field(
         is_valid: bool,
@@ -222,7 +219,7 @@ impl Error {
         if is_valid { Ok(()) } else { Err(Self::corrupt(field, expected, got)) }
     }
 
-    /// Returns [`Error::Incompatible`], unless both values are equal.
+    /// Returns [`Error::Incompatible`] unless both values are equal.
     pub(crate) fn check_same<T: PartialEq + fmt::Display>(
         parameter: Parameter,
         ours: T,

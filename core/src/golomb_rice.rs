@@ -19,7 +19,7 @@ const FIELD: &str = "coded payload";
 /// The number `k` of low bits of a gap that are written as they are. It is the best choice for bits that are set at
 /// random (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
 fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
-    // Equation 8 is log2((mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2)), rounded down. `halves / ones` is twice
+    // Equation 8 of Kiely's paper: log2((mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2)), rounded down. `halves / ones` is twice
     // (mean gap + 1/2), and 123 / 256 is close to ln((1 + sqrt 5) / 2).
     let ones = num_ones.max(1);
     let halves = num_bits.saturating_sub(num_ones).saturating_mul(2).saturating_add(ones);
@@ -30,7 +30,8 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
 /// bits.
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
-    // The code of a gap has one bit for every `2^low_bits` zeros of the bitmap, one more bit, and the low bits.
+    // The high parts of all gaps together take at most one bit for every `2^low_bits` zeros of the bitmap. Each gap
+    // also takes a zero and its low bits.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 

@@ -1,13 +1,11 @@
-//! Hash functions for items and for stored bytes, and chunks of hashes. Any change of a hash function would make every
-//! stored value unreadable. XXH3 is frozen by its specification, and MurmurHash64A by its author.
+//! Hash functions for items and for stored bytes. Any change of a result would make stored values unreadable.
 
 use std::iter::from_fn;
 
 use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
 
-/// Two 64-bit numbers from which a Bloom filter derives all positions of an item: the result of [`hash128`] in the
-/// cache-line layout, of `classic_hash` in RedisBloom's layout.
+/// Two 64-bit numbers from which a Bloom filter derives all positions of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
     /// The low half of XXH3-128; in RedisBloom's layout, the start of the item's positions.
@@ -19,8 +17,7 @@ pub struct Hash128 {
 /// XXH3-128 of `item` under `seed`.
 #[inline]
 pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
-    // For seed 0, the default, the function without a seed gives the same hash. It takes a third fewer instructions for
-    // a short item.
+    // For seed 0, the function without a seed gives the same hash in a third fewer instructions for a short item.
     let h = if seed == 0 { xxh3::xxh3_128(item) } else { xxh3::xxh3_128_with_seed(item, seed) };
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
@@ -29,8 +26,7 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
 pub(crate) type Marks = u64;
 
 /// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
-/// cache misses overlap. At the end of each chunk, the processor waits for the last cache misses, so large chunks make
-/// fewer waits.
+/// cache misses overlap. The processor waits at the end of each chunk, so large chunks save time.
 pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
 pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
@@ -41,8 +37,8 @@ pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>
     chunk.extend(hashes.take(CHUNK));
 }
 
-/// Does the same as [`fill`], and takes one item from `other` after each hash. At the end, takes all remaining items
-/// from `other`. A processor can then overlap hashing with the work of `other`.
+/// Like [`fill`], but takes one item from `other` after each hash, and at the end all that remain. A processor then
+/// overlaps hashing with the work of `other`.
 pub(crate) fn fill_beside(
     chunk: &mut Chunk,
     hashes: &mut impl Iterator<Item = Hash128>,
@@ -57,7 +53,7 @@ pub(crate) fn first_marks(len: usize) -> Marks {
     Marks::MAX.checked_shr((CHUNK - len) as u32).unwrap_or(0)
 }
 
-/// The indices of the bits that are set in `marks`, ascending. `marks` is a mask with one bit for each hash of a chunk.
+/// The indices of the set bits of `marks`, ascending.
 #[inline(always)]
 pub(crate) fn marked(mut marks: Marks) -> impl Iterator<Item = usize> {
     from_fn(move || {
@@ -80,32 +76,32 @@ pub(crate) fn first_marked(marks: Marks, count: u64) -> Marks {
     marks ^ rest
 }
 
-/// XXH3-64 of `item` under `seed`. It determines the bit that a member sets in an estimating counter.
+/// XXH3-64 of `item` under `seed`. It determines the slot that a member marks in an estimating counter.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {
     if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
-/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and of pieces of payload. Because of the
-/// seed, the check also fails for an intact piece at a wrong position.
+/// The checksum of stored bytes: their XXH3-64, seeded with `position`. It also fails for intact bytes at a wrong
+/// position.
 #[inline]
 pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
 }
 
-/// The [`checksum`] of the little-endian bytes of numbers, without a buffer for them.
+/// The [`checksum`] of the little-endian bytes of numbers.
 pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
     let mut hash = xxh3::Xxh3::with_seed(position);
     numbers.for_each(|number| hash.update(&number.to_le_bytes()));
     hash.digest()
 }
 
-/// The multiplier of MurmurHash64A. RedisBloom also seeds its first hash with it.
+/// The multiplier of MurmurHash64A, with which RedisBloom also seeds its first hash.
 const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
 const MURMUR_SHIFT: u32 = 47;
 
-/// MurmurHash64A (Austin Appleby, public domain), the 64-bit variant of MurmurHash2 for 64-bit machines.
+/// MurmurHash64A (Austin Appleby, public domain).
 #[inline]
 fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -123,8 +119,7 @@ fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
     hash ^ (hash >> MURMUR_SHIFT)
 }
 
-/// The start and the step of an item's positions in RedisBloom's layout. The step is a hash that is seeded with the
-/// start.
+/// The start and the step of an item's positions in RedisBloom's layout.
 #[inline]
 pub(crate) fn classic_hash(item: &[u8]) -> Hash128 {
     let start = murmur64a(item, MURMUR_MULTIPLIER);
@@ -143,8 +138,8 @@ mod tests {
         }
     }
 
-    /// Each row has an item, the start and step of its positions, and its hash under seed 0. Start and step agree with
-    /// the bits that a running RedisBloom set. The hash comes from another implementation of MurmurHash64A.
+    /// An item, the start and step of its positions, and its hash under seed 0. Start and step agree with the bits that
+    /// a running RedisBloom set. The hash comes from another implementation.
     #[test]
     fn murmur64a_is_pinned() {
         let bytes: Vec<u8> = (0..=255).collect();

@@ -10,15 +10,15 @@ pub trait OnHeap {
     /// The bytes of the value, computed in constant time. Memory that several values may share is left out.
     fn num_bytes(&self) -> u64;
 
-    /// Lets `mover` move the large buffer with the number `index`. Returns false if the value has no such buffer.
+    /// Lets `mover` move the large buffer `index`. Returns false if there is no such buffer.
     ///
     /// # Panics
     /// If `mover` returns another number of elements than it was given.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool;
 }
 
-/// Moves buffers to other addresses, as the defragmenter of a server does.
+/// Moves buffers to other addresses, as a server's defragmenter does.
 pub trait Mover {
-    /// Returns the same elements, at another address or at the same one.
+    /// Returns the same elements, at another address or the same.
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]>;
 }

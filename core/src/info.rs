@@ -1,5 +1,4 @@
-//! The fields of `BF.INFO` and `LC.INFO`: one table for filters and one for counters. The module replies with these
-//! fields, and lists them in `COMMAND DOCS`. The command-line tool shows them for files.
+//! The fields of `BF.INFO` and `LC.INFO`, also for `COMMAND DOCS` and for the command-line tool.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -13,13 +12,13 @@ use crate::window::{ClockSource, Time, Window};
 /// A field of the reply to `BF.INFO` or `LC.INFO`.
 #[derive(Debug)]
 pub struct InfoField<F> {
-    /// The label before the value in the full reply, as in RedisBloom.
+    /// The label before the value in the full reply.
     pub label: &'static str,
-    /// The argument of the command that selects this field.
+    /// The argument that selects this field.
     pub word: &'static CStr,
     /// `word` in lower case.
     pub name: &'static CStr,
-    /// The function that computes the value of the field.
+    /// Computes the value of the field.
     pub of: F,
 }
 
@@ -32,7 +31,7 @@ pub enum Field {
     Double(f64),
     /// A text of one word.
     Text(&'static str),
-    /// There is no value. For example, a filter without a window has no window length.
+    /// There is no value, for example no window length for a filter without a window.
     Null,
 }
 
@@ -79,8 +78,8 @@ macro_rules! field {
 type OfFilter = fn(&FilterAt<'_>) -> Field;
 type OfCounter = fn(&CounterAt<'_>) -> Field;
 
-/// The number of fields in the reply of `BF.INFO` without a field name. Clients expect exactly five. So the other
-/// fields are sent only if they are requested by name.
+/// The number of fields in the reply of `BF.INFO` without a field name. Clients expect exactly five, so the others must
+/// be requested by name.
 pub const FILTER_FIELDS_SHOWN: usize = 5;
 
 /// The fields of filters, in the order of the reply.

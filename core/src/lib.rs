@@ -1,5 +1,5 @@
-//! Rollcall's core: counters of distinct members and Bloom filters, as a Rust library. The Redis and Valkey module of
-//! the same name is built on it.
+//! Rollcall's core: counters of distinct members and Bloom filters. The Redis and Valkey module of the same name is
+//! built on this library.
 //!
 //! - [`counting`]: a [`Counter`](counting::Counter) counts distinct members. It is exact and lists its members while it
 //!   is small. Later it estimates their number with a known standard error.

@@ -1,9 +1,8 @@
-//! Changes of filters and counters. All changes are made through [`Live`].
+//! Changes of filters and counters, all through [`Live`].
 //!
-//! As time passes, the window of a filter or counter moves forward slice by slice. The caller gives the time of each
-//! change. If this time is in a later slice than the newest, the change first moves the window to that slice. A call
-//! that changes nothing does not move the window. But if the clock was set back, even a call that adds nothing new
-//! moves the window back to the slice of the clock.
+//! The caller gives the time of each change. If this time is in a later slice than the newest, the change first moves
+//! the window to that slice. A call that changes nothing does not move the window. But after the clock was set back,
+//! even a call that adds nothing new moves the window back to the clock's slice.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -38,21 +37,21 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of the changes that were made through a [`Live`]. A replica has to make the same moves of the window and
-/// the same changes, in the same order.
+/// The outcome of changes through a [`Live`]. A replica has to make the same moves of the window and the same changes,
+/// in the same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
-    /// The move of the window that was made before the changes.
+    /// The move of the window before the changes.
     pub before: Move,
     /// Whether anything changed, apart from moves of the window.
     pub changed: bool,
-    /// The renumbering of slices ([`Move::Rebase`]) that was made after a merge; [`Move::Stay`] after other changes.
+    /// The renumbering of slices ([`Move::Rebase`]) after a merge; [`Move::Stay`] after other changes.
     pub after: Move,
-    /// The data that expired and was removed when the window moved. Freeing it may take long.
+    /// The data that expired when the window moved. Freeing it may take long.
     pub expired: F,
 }
 
-/// The operations on windows that filters and counters implement. No type of another crate can implement the trait.
+/// What filters and counters with windows can do. No type of another crate can implement the trait.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, Params};
@@ -71,7 +70,7 @@ pub struct Outcome<F> {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub trait Windowed: Sized + sealed::Sealed {
-    /// The data that expires and is removed when the window moves.
+    /// The data that expires when the window moves.
     type Expired: Default;
 
     /// The window of time, if the value has one.
@@ -91,8 +90,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
-    /// Moves the window forward until `slice` is the newest slice. Returns the data that expires. Does nothing if the
-    /// newest slice is not earlier.
+    /// Moves the window forward until `slice` is the newest slice. Does nothing if the newest slice is not earlier.
     fn advance(&mut self, slice: u64) -> Self::Expired;
 
     /// Lowers the numbers of all slices by the same amount, so that the newest slice gets the number `slice`. This is
@@ -169,24 +167,22 @@ impl<'v, T: Windowed> Live<'v, T> {
         self.outcome.before = due;
     }
 
-    /// Adds an item, and returns whether it was new. For a filter, an item is not new if the filter answers that it may
-    /// contain the item.
+    /// Adds an item, and returns whether it was new. To a filter, an item is not new if the filter may contain it.
     ///
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`], or [`Error::Full`] for a filter that does not scale. On error the
     /// item is not added.
-    // This method is inlined, so that parts of the outcome that the caller does not use are not computed.
+    // Inlined, so that parts of the outcome that the caller does not use are not computed.
     #[inline(always)]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
         T::add_live(self, item.as_ref(), limit)
     }
 
-    /// Adds items in order, as [`Self::add`] does, and calls `added` with whether each item was new. This is faster
-    /// than one call for each item. Up to a few hundred items are taken from the iterator before the first is added.
+    /// Adds items in order, as [`Self::add`] does, and calls `added` with whether each was new. This is faster than
+    /// single calls. Up to a few hundred items are taken from the iterator before the first is added.
     ///
     /// # Errors
-    /// The errors of [`Self::add`]. The items before the rejected item are added, and `added` was called for each of
-    /// them.
+    /// The errors of [`Self::add`]. The items before the rejected item are added, and `added` was called for each.
     pub fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a I>,
@@ -197,7 +193,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     }
 
     /// Adds the items that `terms` admit, in order, and returns the outcome of each. Known items are added again if
-    /// this makes them expire later. For a counter, the outcomes are exact up to its exact limit.
+    /// this makes them expire later. A counter must stay exact: above its exact limit, the call fails.
     ///
     /// ```
     /// use rollcall_core::admission::{Admission, Terms};
@@ -246,16 +242,15 @@ impl<'v, T: Windowed> Live<'v, T> {
     }
 }
 
-/// A trait that other crates cannot name, so that they cannot implement the traits that require it.
+/// Other crates cannot name this trait, and so cannot implement traits that require it.
 pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// [`Extend`] takes this number of items at a time from an iterator.
+/// The number of items that [`Extend`] takes from an iterator at a time.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Adds items without a size limit. It panics if [`Live::add`] would return an error, since [`Extend`] cannot return
-/// one.
+/// Adds items without a size limit. It panics if [`Live::add`] would return an error.
 impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     fn extend<L: IntoIterator<Item = I>>(&mut self, items: L) {
         let (mut items, mut block) = (items.into_iter(), Vec::new());
@@ -270,7 +265,7 @@ impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     }
 }
 
-/// Methods that make the tests of filters and counters shorter: changes at the newest slice or at a given time.
+/// Methods that make tests shorter: changes at the newest slice or at a given time.
 #[cfg(test)]
 macro_rules! short_forms {
     ($value:ty) => {
@@ -304,7 +299,7 @@ macro_rules! short_forms {
                 due
             }
 
-            /// Returns the answer for each item, and the outcome of the call.
+            /// The answer for each item, and the outcome of the call.
             pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
                 &mut self,
                 items: impl ExactSizeIterator<Item = &'a I>,

@@ -1,23 +1,22 @@
-//! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the other
-//! threads.
+//! One pass over large buffers, on several threads at once. The caller waits for the other threads.
 //!
 //! On one thread, copying or uniting hundreds of megabytes would block a server for a long time. Most of this time is
-//! spent on page faults and on waiting for memory. Several cores can wait at the same time.
+//! page faults and waiting for memory, which several cores can do at the same time.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The size of a piece, in bytes. A thread works on one piece at a time. There are never more threads than pieces. A
-/// piece takes a few hundred microseconds, ten times as long as starting a thread.
+/// The bytes on which a thread works at a time. A piece takes a few hundred microseconds, ten times as long as starting
+/// a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
-/// The largest number of threads of a pass. A few cores are enough to use all of the memory's bandwidth.
+/// The largest number of threads of a pass. They use all of the memory's bandwidth.
 const MAX_THREADS: usize = 4;
 
-/// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. The pieces are handled
-/// in order, each by the next free thread.
+/// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. Each piece goes to the
+/// next free thread.
 pub(crate) fn sum<T: Send>(
     pieces: impl ExactSizeIterator<Item = T> + Send,
     num_bytes: usize,
@@ -45,7 +44,7 @@ pub(crate) fn sum<T: Send>(
 /// The number of threads for a buffer of this many bytes, including the caller's.
 fn num_threads(num_bytes: usize) -> usize {
     let wanted = (num_bytes / PIECE_BYTES).min(MAX_THREADS);
-    // The system is asked for its cores only if more than one thread may be used.
+    // Asking the system for its cores takes time.
     if wanted < 2 { 1 } else { thread::available_parallelism().map_or(1, NonZero::get).min(wanted) }
 }
 

@@ -1,5 +1,5 @@
-//! One logical filter or counter that is split into several parts, each under its own key. So it can be larger than one
-//! node of a cluster.
+//! One logical filter or counter that is split into parts, each under its own key. So it can be larger than one node of
+//! a cluster.
 //!
 //! ```text
 //!   item --XXH3-64, seed of its own--> h        part i = h mod k        key "name:i"
@@ -7,8 +7,8 @@
 //!   name:0   name:1   ...   name:k-1            k keys without a common hash tag, so in k slots
 //! ```
 //!
-//! Each part is an ordinary filter or counter. An item belongs to one part, and is added and looked up only there.
-//! Parts never exchange data.
+//! Each part is an ordinary filter or counter. An item is added and looked up in one part only. Parts never exchange
+//! data.
 //!
 //! - **Error rate.** The routing hash is independent of the hashes that filters and counters use. So the items of a
 //!   part are a random sample, and a filter within its capacity keeps its rate `p`. An absent item is looked up in only
@@ -20,7 +20,7 @@
 //! - **Capacity of filters.** The number of items of a part is binomial with the mean `n/k` and a variance below `n/k`.
 //!   See [`Partitioned::capacity_of_part`].
 //!
-//! The routing hash and `k` decide which part stores an item. So both must stay the same while the parts exist.
+//! The routing hash and `k` decide which part stores an item, so both must stay the same while the parts exist.
 
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -28,17 +28,16 @@ use crate::hash::hash64;
 /// The largest number of parts: the number of slots of a cluster.
 const MAX_PARTS: u32 = 16_384;
 
-/// The seed of the hash that selects the part of an item: the first 64 bits of the fraction of pi. If it changed,
-/// stored items would no longer be found.
+/// The seed of the hash that selects the part of an item: the first 64 bits of the fraction of pi. With another seed,
+/// stored items would not be found.
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-/// The size of the largest part that [`Partitioned::suggested_parts`] suggests, in bytes. Larger parts block a server
-/// longer while they are moved. Smaller parts split a list of items into more and shorter lists.
+/// The largest part that [`Partitioned::suggested_parts`] suggests, in bytes. Larger parts block a server longer while
+/// they are moved. Smaller parts split a list of items into more and shorter lists.
 const PART_BYTES: u64 = 32 << 20;
 
-/// The smallest number of parts per node that [`Partitioned::suggested_parts`] suggests. If cluster slots are assigned
-/// at random, the load of a node then has a relative standard deviation of about a third. Moving a few slots makes the
-/// loads equal.
+/// The smallest number of parts per node that [`Partitioned::suggested_parts`] suggests. With random slots, the load of
+/// a node then has a relative standard deviation of about a third, and moving a few slots makes the loads equal.
 const PARTS_A_NODE: u64 = 8;
 
 /// The capacity of a part is the mean number of its items plus this number of standard deviations.
@@ -52,8 +51,8 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// The largest total capacity that [`capacity_of_part`](Self::capacity_of_part) accepts. Up to this number, a
-    /// double holds every whole number exactly.
+    /// The largest total capacity that [`capacity_of_part`](Self::capacity_of_part) accepts, and up to which a double
+    /// holds every whole number exactly.
     pub const MAX_CAPACITY: u64 = 1 << 53;
 
     /// Splits a filter or counter into `parts` parts, whose keys are `name:0`, `name:1` and so on.
@@ -69,8 +68,8 @@ impl Partitioned {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `parts` is no power of two up to 16,384, or if the name has a hash tag. A hash tag
-    /// would put all parts into one slot.
+    /// [`Error::OutOfRange`] if `parts` is no power of two up to 16,384, or if the name has a hash tag, which would put
+    /// all parts into one slot.
     pub fn new(name: impl Into<Vec<u8>>, parts: u32) -> Result<Self, Error> {
         let name = name.into();
         let is_within = parts.is_power_of_two() && parts <= MAX_PARTS;
@@ -131,12 +130,12 @@ impl Partitioned {
     /// ```
     pub fn part_of(&self, item: impl AsRef<[u8]>) -> u32 {
         let item = item.as_ref();
-        // The index is the low bits of the hash, which are easy to get in a language without unsigned 64-bit integers.
+        // The low bits of the hash are easy to get in languages without unsigned 64-bit integers.
         hash64(item, ROUTING_SEED) as u32 & (self.parts - 1)
     }
 
-    /// Splits a list of items into shares. A share has the items that belong to one part, in the order of the list. A
-    /// part without items has no share.
+    /// Splits a list of items into shares. A share has the items of one part, in the order of the list. A part without
+    /// items has no share.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -165,13 +164,12 @@ impl Partitioned {
         Split { shares: routed.chunk_by(|one, next| one.0 == next.0).map(share).collect(), len: items.len() }
     }
 
-    /// The capacity for the filter of each part, if all parts together are for `n = capacity` items: `n/k +
-    /// 6*sqrt(n/k)`, but at most `n`. `k` is the number of parts.
+    /// The capacity for the filter of each part, if all `k` parts together are for `n = capacity` items: `n/k +
+    /// 6*sqrt(n/k)`, but at most `n`.
     ///
-    /// The number of items of a part is binomial with mean `m = n/k` and a variance below `m`. By Bernstein's
-    /// inequality, it exceeds this capacity with a probability below `exp(-18 / (1 + 2/sqrt(m)))`. The probability that
-    /// any of `k` parts exceeds its capacity is below `k` times this number: one in 45,000 for `m = 10,000` and 1,024
-    /// parts. Even then no item is lost: the part grows, or its false-positive rate rises slightly.
+    /// By Bernstein's inequality, a part with a mean of `m = n/k` items exceeds this capacity with a probability below
+    /// `exp(-18 / (1 + 2/sqrt(m)))`. Any of 1,024 parts with `m = 10,000` exceeds it with a probability below one in
+    /// 45,000. Even then no item is lost: the part grows, or its false-positive rate rises slightly.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -190,8 +188,8 @@ impl Partitioned {
         Ok(capacity.min((mean + SIGMAS * mean.sqrt()).ceil() as u64))
     }
 
-    /// Suggests a number of parts for a filter or counter of `bytes` bytes on `nodes` nodes. It is a power of two. A
-    /// part takes at most 32 MiB, and a node holds at least eight parts.
+    /// Suggests a number of parts for a filter or counter of `bytes` bytes on `nodes` nodes: a power of two with which
+    /// a part takes at most 32 MiB, and a node holds at least eight parts.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -202,7 +200,7 @@ impl Partitioned {
     pub fn suggested_parts(bytes: u64, nodes: u32) -> u32 {
         let for_size = bytes.div_ceil(PART_BYTES);
         let for_balance = u64::from(nodes) * PARTS_A_NODE;
-        // The number is clamped to 16,384, which is a power of two. So neither the cast nor the rounding overflows.
+        // 16,384 is a power of two, so neither the cast nor the rounding overflows.
         (for_size.max(for_balance).clamp(1, u64::from(MAX_PARTS)) as u32).next_power_of_two()
     }
 
@@ -212,15 +210,15 @@ impl Partitioned {
     }
 }
 
-/// Whether a name has a hash tag. A cluster would put all keys with the same hash tag into the same slot. A hash tag is
-/// the text between the first `{` and the next `}`, unless it is empty.
+/// Whether a name has a hash tag: text between the first `{` and the next `}`. A cluster puts all keys with the same
+/// hash tag into one slot.
 fn has_hash_tag(name: &[u8]) -> bool {
     let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
     let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));
     enclosed.is_some_and(|bytes| bytes > 0)
 }
 
-/// A list of items that is split into shares. A share has the items that belong to one part.
+/// A list of items, split into shares. A share has the items of one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'a> {
     shares: Vec<Share<'a>>,
@@ -228,7 +226,7 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// The shares, in the order of their parts. A share has the items of one part.
+    /// The shares, in the order of their parts.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -241,7 +239,7 @@ impl<'a> Split<'a> {
     }
 
     /// Brings replies into the order of the list of items. `replies` has a list for each share, with a reply for each
-    /// item of the share.
+    /// of its items.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -252,8 +250,8 @@ impl<'a> Split<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the number of lists is not the number of shares, or a list does not have one reply for
-    /// each item. A full filter that does not scale may reply with fewer elements.
+    /// [`Error::Corrupt`] if there is not one list for each share and one reply for each item. A full filter that does
+    /// not scale may reply with fewer elements.
     pub fn in_order<R>(&self, replies: Vec<Vec<R>>) -> Result<Vec<R>, Error> {
         Error::check_field(replies.len() == self.shares.len(), "lists of replies", self.shares.len(), replies.len())?;
         let mut ordered: Vec<Option<R>> = Vec::new();
@@ -265,7 +263,7 @@ impl<'a> Split<'a> {
                 ordered[place] = Some(reply);
             }
         }
-        // Each item of the list is in exactly one share, so every position is filled.
+        // Each item is in exactly one share, so every position is filled.
         Ok(ordered.into_iter().flatten().collect())
     }
 }
@@ -317,8 +315,8 @@ impl<'a> Share<'a> {
     }
 }
 
-/// Returns the count of all parts and its standard error, from the count and the standard error of each part. Each
-/// standard error is a number of members, as in the reply of `LC.UNIONCARD`, and not relative.
+/// The count of all parts and its standard error, from those of each part. Standard errors are numbers of members, as
+/// in the reply of `LC.UNIONCARD`.
 ///
 /// ```
 /// use rollcall_core::partition::unite;
@@ -343,8 +341,8 @@ mod tests {
         Partitioned::new("name", parts).unwrap()
     }
 
-    /// Each row has an item and its hash under [`ROUTING_SEED`], computed by XXH3's reference implementation in C.
-    /// `examples/python` has the same rows.
+    /// An item and its hash under [`ROUTING_SEED`], computed by XXH3's reference implementation in C. `examples/python`
+    /// has the same rows.
     #[test]
     fn routing_is_pinned() {
         let bytes: Vec<u8> = (0..=255).collect();
@@ -445,8 +443,8 @@ mod tests {
         assert_eq!(unite([(u64::MAX, 0.0), (1, 0.0)]).0, u64::MAX);
     }
 
-    /// If `n` items fall in `k` parts at random, Pearson's chi-square has the mean `k - 1` and the variance `2*(k -
-    /// 1)`. The bounds are four standard deviations either way, since a spread that is too even is not random either.
+    /// Pearson's chi-square has the mean `k - 1` and the variance `2*(k - 1)`. The bounds are four standard deviations
+    /// either way, since a spread that is too even is not random either.
     #[test]
     fn items_spread_as_if_at_random() {
         type Shape = (&'static str, fn(u64) -> Vec<u8>);
@@ -472,8 +470,7 @@ mod tests {
     }
 
     proptest! {
-        /// The shares together hold each item of the list once, in the share of its part. Within a share, items keep
-        /// their order.
+        /// The shares together hold each item of the list once, in the share of its part, and in order.
         #[test]
         fn shares_are_the_list(
             items in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..200), power in 0u32..=14,

@@ -1,10 +1,10 @@
 //! Standard errors of rounded numbers.
 
-/// Rounding a number increases its variance by this.
+/// The variance that rounding adds.
 const ROUNDING: f64 = 1.0 / 12.0;
 
-/// The standard error of a number after rounding; `error` is its standard error before rounding. The result is at least
-/// a half, so that two standard errors reach the next whole number.
+/// The standard error of a number after rounding; `error` is that before. It is at least a half, so that two standard
+/// errors reach the next whole number.
 ///
 /// ```
 /// use rollcall_core::unstable::rounding::error_of_whole;
@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1.0 / 12.0;
 /// assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
 /// ```
 pub fn error_of_whole(error: f64) -> f64 {
-    // `max` ignores NaN, and would return 0.5.
+    // `max` would ignore NaN and return 0.5.
     if error.is_nan() {
         return f64::INFINITY;
     }

@@ -1,40 +1,36 @@
-//! Interning: filters and counters with equal parameters share one copy of the parameters in memory.
+//! Filters and counters with equal parameters share one copy of the parameters in memory.
 //!
-//! A server holds millions of small filters and counters with the same parameters. Each has a pointer ([`Shared`]) to
-//! the parameters and the numbers derived from them. The pointer takes 8 bytes, and its target about 100. A [`Pool`]
-//! finds the copy: it returns a pointer to equal contents if they exist already.
+//! A server may hold millions of small filters and counters with the same parameters. Each has a pointer ([`Shared`])
+//! of 8 bytes to parameters of about 100 bytes. A [`Pool`] finds an existing copy of equal contents.
 
 use std::alloc::Layout;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
 
-/// The largest number of entries in a [`Pool`], which limits its memory. The number may be changed: nothing stored
-/// depends on it.
+/// The largest number of entries in a [`Pool`]. Nothing stored depends on it.
 const POOL_LEN: usize = 1024;
 
-/// A pointer to contents that several owners may share. The contents never change.
+/// A pointer to contents that several owners may share and that never change.
 pub(crate) type Shared<T> = Arc<T>;
 
-/// The size and alignment of the allocation that holds the contents; `None` if a [`Pool`] or another owner shares them.
+/// The size and alignment of the contents' allocation; `None` if a [`Pool`] or another owner shares them.
 pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
     // `Arc` stores two counts before the contents.
     let counts = Layout::new::<[usize; 2]>();
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// A hash table that has one shared copy of equal contents. If the table is full, it is emptied. Owners keep their
-/// contents, but later owners of equal contents share another copy.
+/// One shared copy of equal contents each. A full table is emptied: owners keep their contents, but later owners of
+/// equal contents share another copy.
 pub(crate) struct Pool<T>(Mutex<HashTable<(u64, Shared<T>)>>);
 
 impl<T> Pool<T> {
-    /// Makes an empty pool. It allocates nothing.
     pub(crate) const fn new() -> Self {
         Pool(Mutex::new(HashTable::new()))
     }
 
-    /// Looks for contents with this hash for which `is_it` returns true, and returns a pointer to them. If there are
-    /// none, the contents that `make` returns are added and returned.
+    /// The contents with this hash for which `is_it` is true or, if there are none, those that `make` returns.
     ///
     /// # Errors
     /// The error of `make`.
@@ -44,7 +40,7 @@ impl<T> Pool<T> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Shared<T>, E> {
-        // The table of a poisoned lock is valid: only `is_it` may panic, and it is called before anything is changed.
+        // The table of a poisoned lock is valid: only `is_it` may panic, before anything is changed.
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());
@@ -97,7 +93,7 @@ mod tests {
         assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
         let beyond = get(&pool, len);
         assert!(Arc::ptr_eq(&beyond, &get(&pool, len)) && pool.0.lock().unwrap().len() == 1);
-        // After the pool was emptied, the contents have only one owner.
+        // After the pool was emptied, the contents have one owner.
         assert_eq!(own_layout(&held[7]), Some(Layout::from_size_align(24, 8).unwrap()));
         let again = get(&pool, 7);
         assert!(*again == 7 && !Arc::ptr_eq(&again, &held[7]) && own_layout(&again).is_none());

@@ -1,5 +1,5 @@
-//! Limits on the bytes of a filter or counter. A size is computed with checked arithmetic and compared with the limit.
-//! Only then is the memory allocated. If an allocation fails, the result is an error.
+//! Limits on the bytes of a filter or counter. A size is compared with its limit before memory is allocated. If an
+//! allocation fails, the result is an error.
 
 use std::alloc::Layout;
 
@@ -7,11 +7,10 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Limit};
 
-/// Decides whether a filter or counter may take more memory. The server module decides by its configuration and the
-/// server's `maxmemory`. A user of the library chooses [`Unlimited`] or [`MaxBytes`].
+/// Decides whether a filter or counter may take more memory. Users of the library choose [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
-    /// Whether a value that takes `held_bytes` may take `more_bytes` in addition. Both are numbers of bytes that are
-    /// requested from the allocator, like the results of `size_bytes`. The overhead of the allocator is not included.
+    /// Whether a value that takes `held_bytes` may take `more_bytes` in addition. Both are bytes that are requested
+    /// from the allocator, without its overhead.
     ///
     /// ```
     /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
@@ -25,14 +24,14 @@ pub trait SizeLimit {
     /// [`Error::TooLarge`] if the value may not grow by `more_bytes`.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 
-    /// Whether [`check`](Self::check) allows bytes that the operation does not need, but that save time. A rejection
-    /// here is no error, so a limit that counts its rejections must not count it.
+    /// Like [`check`](Self::check), for bytes that the operation does not need, but that save time. A limit that counts
+    /// its rejections must not count this one.
     fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
         self.check(held_bytes, more_bytes).is_ok()
     }
 }
 
-/// A reference to a limit is a limit too. So a limit can be chosen at run time, as a `&&dyn SizeLimit`.
+/// So a limit can be chosen at run time, as a `&&dyn SizeLimit`.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)
@@ -43,7 +42,7 @@ impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     }
 }
 
-/// There is no limit except the memory of the machine.
+/// The only limit is the memory of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Unlimited;
 
@@ -73,7 +72,7 @@ pub(crate) fn array_bytes<T>(len: u64) -> u64 {
     layout.map_or(u64::MAX, |layout| layout.size() as u64)
 }
 
-/// Reserves memory for `more` elements in a list. It returns [`Error::OutOfMemory`] if the allocation fails.
+/// Reserves memory for `more` elements, or returns [`Error::OutOfMemory`].
 #[doc(hidden)]
 pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     list.try_reserve_exact(more).map_err(|_| out_of_memory::<T>(more))
@@ -91,7 +90,7 @@ pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
     Ok(list)
 }
 
-/// Collects an iterator of at most `most` elements into a list.
+/// Collects an iterator of at most `most` elements.
 #[doc(hidden)]
 pub fn try_collect<T>(most: usize, elements: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(most)?;
@@ -99,7 +98,7 @@ pub fn try_collect<T>(most: usize, elements: impl IntoIterator<Item = T>) -> Res
     Ok(list)
 }
 
-/// Collects an iterator of at most `most` results into a list, or returns its first error.
+/// Collects an iterator of at most `most` results, or returns its first error.
 #[doc(hidden)]
 pub fn try_collect_ok<T, E: From<Error>>(
     most: usize,
@@ -118,7 +117,7 @@ pub(crate) fn try_filled<T: Clone>(len: usize, element: T) -> Result<Vec<T>, Err
     Ok(list)
 }
 
-/// A list of `len` elements whose bytes are 0.
+/// A list of `len` elements of zero bytes.
 pub(crate) fn try_zeroed<T: Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
     bytemuck::allocation::try_zeroed_slice_box(len).map_err(|()| out_of_memory::<T>(len))
 }

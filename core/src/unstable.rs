@@ -1,5 +1,5 @@
 //! Interfaces for the server module, and for this repository's tests and benches. **All of them may change in any
-//! release**, without notice. Applications do not need them.
+//! release.** Applications do not need them.
 
 /// Counting the bits of bitmaps.
 pub mod bits {

@@ -1,4 +1,4 @@
-//! Windows of time, which are divided into slices. Filters and counters share this code.
+//! Windows of time, which are divided into slices, for filters and counters.
 //!
 //! ```text
 //! window of 4 slices; the present slice is e:
@@ -8,19 +8,20 @@
 //! ```
 //!
 //! If a window of `seconds` may have up to `n` slices, a slice takes `ceil(seconds / n)` seconds, and the window has as
-//! few slices as cover it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices
-//! `e - slices ..= e` have not expired ("are live"). So an item is remembered for at least `seconds`. It expires less
-//! than two slices later, or at most one slice later if the length of a slice divides the window.
+//! few slices as cover it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices `e -
+//! slices ..= e` have not expired ("are live"). So an item is remembered for at least `seconds`. It expires less than
+//! two slices later, or at most one slice later if the length of a slice divides the window.
 //!
-//! A filter or counter stores the number of its newest slice. The present slice is the newest slice, or the slice of
-//! the clock if the clock is later. The caller always passes the time. A window with a manual clock source ignores it.
+//! A filter or counter stores the number of its newest slice. The present slice is this slice or, if the clock is
+//! later, the clock's.
 //!
 //! # Papers
-//! Slices that expire as a whole are known from two kinds of filters. Age-partitioned Bloom filters remember the last
-//! `n` items (Shtul, Baquero and Almeida, "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020). Time-limited Bloom
-//! filters remember the items of a span of time (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter",
-//! SAC 2023, arXiv:2306.06742). In age-partitioned filters the bits of an item lie in several slices of one filter. In
-//! this library each slice of a filter has its own bitmaps. A counter stores the slice of each member or bit.
+//! Slices that expire as a whole are known from age-partitioned Bloom filters, which remember the last `n` items
+//! (Shtul, Baquero and Almeida, "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020), and from time-limited Bloom
+//! filters, which remember the items of a span of time (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom
+//! Filter", SAC 2023, arXiv:2306.06742). In age-partitioned filters the bits of an item lie in several slices of one
+//! filter. In this library each slice of a filter has its own bitmaps, and a counter stores the slice of each member or
+//! bit.
 
 use crate::error::{Error, Parameter};
 
@@ -44,12 +45,12 @@ pub struct Window {
     is_volatile: bool,
 }
 
-/// The clock that moves a window forward, slice by slice.
+/// The clock that moves a window forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockSource {
     /// The system clock, in seconds since the Unix epoch.
     System,
-    /// A manual clock: the user moves the window forward with `ADVANCE`.
+    /// The user moves the window forward with `ADVANCE`.
     Manual,
 }
 
@@ -59,12 +60,12 @@ pub enum Time {
     /// A time of the system clock, in seconds since the Unix epoch. Without a window, or with a manual clock source,
     /// the time has no effect.
     At(u64),
-    /// The time of the newest slice, at which a window does not move. It is for values without a window, for windows
-    /// with a manual clock source, and for replicas, because a primary sends every move of a window.
+    /// The time that the window has already reached, so that it does not move. It is for values without a window, for
+    /// windows with a manual clock source, and for replicas, to which a primary sends every move.
     Reached,
 }
 
-/// The move of a window to another slice that is needed before a change at a given time.
+/// The move of a window that a change at a given time needs first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
     /// No move is needed.
@@ -72,8 +73,8 @@ pub enum Move {
     Stay,
     /// All slices up to this slice begin, and expired data is removed.
     Advance(u64),
-    /// All slices are renumbered so that the newest slice gets this earlier number. This is needed after the clock had
-    /// jumped ahead and was set back.
+    /// All slices are renumbered so that the newest gets this earlier number. This is needed after the clock had jumped
+    /// ahead and was set back.
     Rebase(u64),
 }
 
@@ -81,11 +82,10 @@ impl Window {
     /// The longest window, in seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of `seconds` seconds in `slices` slices. The length of a slice is rounded up to whole seconds. If fewer
-    /// slices of this length cover the window, it has fewer slices.
+    /// A window of `seconds` seconds in `slices` slices of whole seconds, or in fewer slices if these cover the window.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`. Also if `seconds` is 0, more than
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`, or if `seconds` is 0, more than
     /// [`Self::MAX_SECONDS`] or less than `slices`.
     pub fn new(seconds: u64, slices: u32, most_slices: u32, clock_source: ClockSource) -> Result<Self, Error> {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
@@ -95,8 +95,7 @@ impl Window {
         let most = seconds.min(most_slices.into());
         let expected = format_args!("from 1 to {most}");
         Error::check_range((1..=most).contains(&slices.into()), Parameter::Slices, expected, slices)?;
-        // At most `slices` slices of this length cover the window, so the cast is lossless. The length is not stored:
-        // `slice_seconds` computes it again.
+        // At most `slices` slices of this length cover the window, so the cast is lossless.
         let length = seconds.div_ceil(slices.into());
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
@@ -123,24 +122,23 @@ impl Window {
         Window { clock_source, is_volatile, ..self }
     }
 
-    /// Whether a server deletes the key of a filter or counter with this window when everything in it has expired. The
-    /// server module sets the expiry of the key.
+    /// Whether the server deletes a key with this window when everything in it has expired. The server module calls
+    /// this method.
     #[doc(hidden)]
     pub fn is_volatile(&self) -> bool {
         self.is_volatile
     }
 
-    /// The same window, with another value of `is_volatile`: whether a server deletes the key when everything has
-    /// expired. A window with a manual clock source is never volatile, since the time of expiry is unknown. The server
-    /// module calls this method.
+    /// The same window, with another value of [`Self::is_volatile`]. A window with a manual clock source is never
+    /// volatile, since the time of expiry is unknown. The server module calls this method.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
         Window { is_volatile: is_volatile && self.clock_source == ClockSource::System, ..self }
     }
 
-    /// The Unix time at which everything has expired, if `newest` is the newest slice and nothing more is added. The
-    /// server module calls this method.
+    /// The Unix time at which everything has expired, if `newest` is the newest slice and nothing is added. The server
+    /// module calls this method.
     #[doc(hidden)]
     pub fn empty_at(&self, newest: u64) -> u64 {
         self.start_of(newest.saturating_add(self.slices.into()).saturating_add(1))
@@ -166,7 +164,7 @@ impl Window {
         self.clock(Time::At(now)).unwrap_or(0)
     }
 
-    /// The slice that contains the time of the system clock; `None` with a manual clock source or without a time.
+    /// The slice of the system clock; `None` with a manual clock source or without a time.
     fn clock(&self, time: Time) -> Option<u64> {
         match (self.clock_source, time) {
             (ClockSource::System, Time::At(now)) => Some(self.slice_of(now)),
@@ -174,8 +172,7 @@ impl Window {
         }
     }
 
-    /// The slice that is the newest at `time`, if `newest` is the newest slice so far. If the clock is behind that
-    /// slice, the result is `newest`.
+    /// The newest slice at `time`: `newest`, or the clock's slice if that is later.
     pub(crate) fn present(&self, newest: u64, time: Time) -> u64 {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
@@ -186,36 +183,34 @@ impl Window {
         i128::from(present) - i128::from(self.slices)
     }
 
-    /// The oldest slice of those that cover the last `seconds`. Slices before the Unix epoch have negative numbers.
+    /// The oldest of the slices that cover the last `seconds`. Slices before the Unix epoch have negative numbers.
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
-            // Clocks differ a little. So a clock that is at most one slice behind is trusted.
+            // Clocks differ a little, so a clock that is at most one slice behind is trusted.
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }
-            // Without a clock, or after the clock has jumped, the time is taken to be the last second of the present
-            // slice.
+            // Without a clock, or after it has jumped, the time is taken to be the last second of the present slice.
             _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
         since.max(self.oldest_live(present))
     }
 
-    /// The move that a filter or counter whose newest slice is `newest` must make before it can change at `time`.
+    /// The move that a window with the newest slice `newest` must make before a change at `time`.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
-            // Clocks differ a little. So if the newest slice is only one slice ahead of the clock, slices are not
-            // renumbered.
+            // Clocks differ a little, so one slice ahead of the clock is tolerated.
             Some(clock) if newest > clock.saturating_add(1) => Move::Rebase(clock),
             _ => Move::Stay,
         }
     }
 
-    /// How a merge renumbers the slices of its destination, whose newest slice is `newest`. `sources` are the newest
-    /// slices of the sources, which are not renumbered. A replicated merge has the time [`Time::Reached`]: it accepts
-    /// any source, because the primary has done so.
+    /// How a merge renumbers the slices of its destination. `newest` is the newest slice of the destination, and
+    /// `sources` are those of the sources. A replicated merge, at [`Time::Reached`], accepts any source, because the
+    /// primary has done so.
     ///
     /// # Errors
     /// [`Ahead`] if the merge would make items of the destination expire early.
@@ -245,13 +240,14 @@ impl Window {
     }
 }
 
-/// How a merge renumbers the slices of its destination. The server module uses this type.
+/// How a merge renumbers its destination's slices, if they are ahead of the clock. The server module uses this type.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// The renumbering before the merge, if only the destination is more than a slice ahead of the clock.
+    /// The [`Move::Rebase`] before the merge, if only the destination is more than a slice ahead of the clock.
     pub before: Move,
-    /// The renumbering after the merge, if the destination and all sources are more than a slice ahead of the clock.
+    /// The [`Move::Rebase`] after the merge, if the destination and all sources are more than a slice ahead of the
+    /// clock.
     pub after: Move,
 }
 
@@ -269,7 +265,7 @@ pub(crate) struct Ahead {
 pub(crate) enum Mark {
     /// The item was new.
     New,
-    /// The item was known, and is now marked with the newest slice, which makes it expire later.
+    /// The item was known. It is now marked with the newest slice, and expires later.
     Renewed,
     /// Nothing changed.
     Same,
@@ -326,7 +322,7 @@ mod tests {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
             {
                 assert_eq!(day.since(seconds, newest, Time::Reached), i128::from(newest) - slices);
-                // The result is the same if the clock is behind.
+                // A clock that is behind gives the same result.
                 assert_eq!(
                     day.with_clock_source(ClockSource::System).since(seconds, newest, Time::At(0)),
                     i128::from(newest) - slices
@@ -359,7 +355,7 @@ mod tests {
             (3, &[][..], Ok(stays)),
             (3, &[0, 11], Ok(stays)),
             (3, &[12], ahead(12)),
-            // If the newest slice is only one slice ahead of the clock, the slices are not renumbered.
+            // The newest slice is only one slice ahead of the clock.
             (11, &[12, 3], Ok(stays)),
             (11, &[13], Err(Ahead { slice: 13, present: 11 })),
             (12, &[], Ok(after)),
@@ -383,8 +379,7 @@ mod tests {
     }
 
     proptest! {
-        /// The slices cover the window, and one slice fewer would not. A window that is made again from its length and
-        /// number of slices is equal.
+        /// The slices cover the window, and one slice fewer would not.
         #[test]
         fn a_window_is_covered_by_as_few_slices_as_its_length_needs(
             asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],
@@ -395,8 +390,7 @@ mod tests {
             prop_assert_eq!(length, seconds.div_ceil(asked.into()));
             prop_assert!(slices * length >= seconds && (slices - 1) * length < seconds && slices <= asked.into());
             prop_assert_eq!(Window::new(seconds, window.slices(), 254, ClockSource::System), Ok(window));
-            // The times go from the first second of a slice to the last second of the last slice in which it has not
-            // expired.
+            // From the first second of a slice to the last second of the last slice in which it has not expired.
             let longest = (slices + 1) * length;
             prop_assert!(longest >= seconds && longest - seconds < 2 * length);
             prop_assert!(seconds % length != 0 || longest - seconds == length);
@@ -418,7 +412,6 @@ mod tests {
                 (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));
             prop_assert!(start_of(since) <= begin || since == window.oldest_live(present));
             prop_assert!(since == window.oldest_live(present) || start_of(since + 1) > begin);
-            // An item that was added at most `seconds` ago has not expired.
             let oldest = window.oldest_live(window.slice_of(now));
             prop_assert!(i128::from(window.slice_of(now.saturating_sub(window.seconds()))) >= oldest);
         }

@@ -1,23 +1,22 @@
-//! Names of data types and texts of errors that a server with the module sends. Programs recognise them.
+//! Names of data types and texts of errors that servers with the module send, and that programs recognise.
 
 use std::fmt;
 
-/// The name of the data type of filters in the cache-line layout. A filter of which only some chunks are loaded has
-/// this data type too, even if it is RedisBloom-compatible.
+/// The name of the data type of filters in the cache-line layout, and of all partially loaded filters.
 pub const TYPE_OF_LINES: &str = "RCfilter-";
-/// The name of the data type of RedisBloom-compatible filters, which is RedisBloom's.
+/// RedisBloom's name of the data type of its filters.
 pub const TYPE_OF_CLASSIC: &str = "MBbloom--";
 /// The name of the data type of counters.
 pub const TYPE_OF_COUNTERS: &str = "RCcounter";
 
-/// The text of the error for a missing key.
+/// The error for a missing key.
 pub const NOT_FOUND: &str = "not found";
-/// The text of the error for a rejected `LOADCHUNK`: the chunk is damaged or out of order, or the value is complete.
+/// The error for a rejected `LOADCHUNK`: the chunk is damaged or out of order, or the value is complete.
 pub const BAD_DATA: &str = "received bad data";
-/// The first word of the error that says that a dump by `SCANDUMP` must start again.
+/// The first word of the error that a dump by `SCANDUMP` must start again.
 pub const STALE: &str = "STALE";
 
-/// How much of a partially loaded value has been received. The error of a command on such a value reports this.
+/// How much of a partially loaded value has been received, as errors of commands on it report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillLoading {
     /// The number of payload bytes that have been received.
@@ -35,7 +34,7 @@ impl fmt::Display for StillLoading {
 }
 
 impl StillLoading {
-    /// Parses the progress from the text of an error; `None` for any other error.
+    /// Parses the text of an error; `None` for any other error.
     pub fn from_error(error: &str) -> Option<Self> {
         let (_, bytes) = error.split_once(STILL_LOADING)?;
         let (received, total) = bytes.strip_suffix(" bytes")?.split_once(" of ")?;

@@ -1,4 +1,4 @@
-//! The stored form of filters in the cache-line layout (`lines`): blocked Bloom filters with blocks of 64 bytes.
+//! The stored form of filters in the cache-line layout (`lines`).
 //!
 //! | what | field |
 //! |---|---|
@@ -18,11 +18,10 @@
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
-//! Numbers and rates are described in `codec.rs`. The payload has the bits of all sub-filters end to end, oldest
-//! sub-filter first. A line has 64 bytes. It consists of eight words: bit `i` of a line is bit `i % 64` of word `i /
-//! 64`. The numbers of lines, of lines per item and of bits per line follow from rate, capacity and expansion. They are
-//! stored nevertheless, so that readers in other languages need no sizing formulas. Loading here compares them with the
-//! formulas.
+//! `codec.rs` describes numbers and rates. The payload has the bits of all sub-filters, oldest first. A line has 64
+//! bytes, or eight words: bit `i` of a line is bit `i % 64` of word `i / 64`. The numbers of lines, of lines per item
+//! and of bits per line follow from rate, capacity and expansion. They are stored for readers in other languages, which
+//! then need no formulas. Loading here compares them with the formulas.
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::inline::{self, Inline};
@@ -39,21 +38,20 @@ use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::window::ClockSource;
 
-/// The smallest number of bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// The part of the payload that is stored outside the header. It is empty if the header contains the payload.
+/// The part of the payload outside the header; empty if the header contains the payload.
 pub(super) fn payload(filter: &BloomFilter) -> Payload<'_> {
     inline::out_of_line(all_bits(filter))
 }
 
-/// The payload of a filter: the bits of its sub-filters, end to end.
+/// The bits of all sub-filters, end to end.
 pub(super) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
     Payload::of_bitmaps(filter.chain(), SubFilter::as_bytes)
 }
 
-/// Reads the sub-filters of a filter with these parameters into `all`. `most` is the largest number allowed. Returns
-/// the number of sub-filters, and the number of all their items.
+/// Reads at most `most` sub-filters of a filter with these parameters into `all`. Returns the number of sub-filters,
+/// and the number of all their items.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -66,7 +64,7 @@ fn read_chain(
     let count = reader.number_u32("number of sub-filters")?;
     let is_within = (1..=most).contains(&count);
     Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
-    // The stored number of sub-filters is trusted only if the header is long enough for that number.
+    // The stored number of sub-filters is trusted only if the header is long enough for it.
     let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
     let is_valid = remaining >= least_bytes;
     Error::check_field(is_valid, "header length", format_args!("at least {least_bytes} bytes more"), remaining)?;
@@ -85,7 +83,7 @@ fn read_chain(
     Ok((count, all_items))
 }
 
-/// Reads the parameters of a filter in the cache-line layout.
+/// Reads the parameters of a filter.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -121,7 +119,7 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let windowing = Windowing::new(seconds, slices, clock_source, flags & REFRESH != 0).map_err(stored_parameter)?;
-    // A stored window has as few slices as cover it. If `Windowing::new` lowers the number, the header is damaged.
+    // `Windowing::new` lowers a number of slices that is larger than necessary. A valid header has no such number.
     expect("slices", windowing.window.slices(), slices)?;
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }
@@ -158,10 +156,9 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
     writer.finish()
 }
 
-/// The format of the chunks of a dump. The fingerprint seeds the checksums of chunks, so that chunks are accepted only
-/// with a header that they fit. It covers all numbers that determine the positions of bits: the seed, the sizes of the
-/// sub-filters, and the slices that have items. So items may be added while a dump is read, unless they need a new
-/// slice or sub-filter.
+/// The format of the chunks of a dump. The fingerprint seeds their checksums, so that chunks are accepted only with a
+/// matching header. It covers all numbers that determine the positions of bits: the seed, the sizes of the sub-filters,
+/// and the slices that have items. Items may be added during a dump if they need no new slice or sub-filter.
 pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);
@@ -169,8 +166,8 @@ pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, filter.params().seed) }
 }
 
-/// Reads a header. Returns the filter with a zeroed bitmap, and the payload if the header contains it. Memory for the
-/// bits is allocated only after the header's fields and the size are checked.
+/// Reads a header. Returns the filter with zeroed bitmaps, and the payload if the header contains it. Memory is
+/// allocated only after all fields and the size are checked.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
@@ -189,7 +186,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Blo
         let most = if params.expansion == 0 { 1 } else { MAX_SUB_FILTERS as u32 };
         read_chain(&mut reader, &params, most, &mut described)?;
         if described.len() == 1 {
-            // The struct of a filter contains a single sub-filter, so `OWN_BYTES` includes its struct already.
+            // A single sub-filter is stored in the filter itself, so `OWN_BYTES` includes it.
             held_bytes -= size_of::<SubFilter>() as u64;
         }
     }
@@ -229,8 +226,7 @@ fn read_generations(
     Ok(generations)
 }
 
-/// The kind of filter whose header begins with `bytes`. The result is `None` if no header of this library's own formats
-/// begins like this.
+/// The kind of filter whose header begins with `bytes`; `None` if the header is not of this library's formats.
 pub(super) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))

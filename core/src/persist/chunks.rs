@@ -1,19 +1,18 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
-//! `SCANDUMP` returns each chunk with a number, its iterator: 1 + the position in the payload at the end of the chunk.
-//! So the header's iterator is 1. A chunk is a piece of payload followed by its checksum. In RedisBloom's format there
-//! is no checksum. A small value has only a header, which contains the payload.
+//! `SCANDUMP` returns each chunk with its iterator: 1 + the position in the payload at the end of the chunk. The
+//! header's iterator is 1. A chunk is a piece of payload and its checksum; RedisBloom's format has no checksums. A
+//! small value has only a header, which contains the payload.
 //!
 //! When a new slice of a window begins, expired bytes are removed, and all later bytes get other positions. A dump must
-//! then start again. To detect this, the iterators of a windowed value also have a stamp, which stands for the newest
-//! slice:
+//! then start again. So the iterators of a windowed value also have a stamp, which stands for the newest slice:
 //!
 //! | bits | what |
 //! |---|---|
 //! | 0 .. 43 | 1 + the position |
 //! | 43 .. 53 | the stamp; 0 for a value without a window |
 //!
-//! All higher bits are 0, since some clients keep integers in doubles, which are exact only up to 53 bits.
+//! All higher bits are 0, since some clients keep integers in doubles, which are exact up to 53 bits.
 
 use std::borrow::Cow;
 
@@ -24,37 +23,37 @@ use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The largest chunk that `SCANDUMP` and a rewritten AOF have, in bytes. The server's main thread copies 1 MiB in about
-/// 2 ms. Chunks of any size can be loaded. RedisBloom sends chunks of up to 16 MiB, and loads chunks of any size too.
+/// 2 ms. Chunks of any size can be loaded.
 pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
 /// The length of the checksum at the end of a chunk, in bytes.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The number of low bits of a `SCANDUMP` iterator, which have the position in the payload, up to 8 TiB. The higher
-/// bits stand for the newest slice.
+/// The number of low bits of a `SCANDUMP` iterator, which have the position in the payload, up to 8 TiB.
 const POSITION_BITS: u32 = 43;
 
-/// The number of stamps (high bits of iterators) for windowed values. A stamp stands for the newest slice, and repeats
-/// after this number of slices. If a dump pauses that long, `LOADCHUNK` rejects its next chunk by the checksum.
+/// The number of different stamps: the high bits of a `SCANDUMP` iterator, which stand for the newest slice. The same
+/// stamp comes again after this number of slices. If a dump pauses that long, only the checksum of the next chunk shows
+/// that the dump must start again.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
-/// The high bits of a `SCANDUMP` iterator. They stand for the newest slice ([`Stored::stamp`]) of the value.
+/// The high bits of a `SCANDUMP` iterator, for the newest slice ([`Stored::stamp`]) of the value.
 fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
 
-/// A `SCANDUMP` iterator without the bits that stand for the newest slice: 1 + the position in the payload.
+/// A `SCANDUMP` iterator without the bits for the newest slice: 1 + the position in the payload.
 pub fn unstamped(iterator: u64) -> u64 {
     iterator & ((1 << POSITION_BITS) - 1)
 }
 
-/// Whether this is the iterator that `SCANDUMP` returns together with a header.
+/// Whether `SCANDUMP` returns this iterator with a header.
 pub fn is_header(iterator: u64) -> bool {
     unstamped(iterator) == 1
 }
 
-/// The checksum of a piece of payload, seeded with the position of the piece and the fingerprint of the value. So a
-/// piece is rejected if it belongs to another value or to an older state, or is loaded at a wrong position.
+/// The checksum of a piece of payload, seeded with its position and the fingerprint of the value. A piece of another
+/// value, of an older state or at a wrong position is rejected.
 pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
     checksum(piece, position.wrapping_add(fingerprint))
 }
@@ -67,8 +66,7 @@ fn max_piece(format: ChunkFormat) -> usize {
     }
 }
 
-/// Makes a chunk of a dump from a range of the payload, and returns it with its iterator. `room` makes the empty `Vec`
-/// for a chunk that cannot be borrowed.
+/// A chunk of a dump, with its iterator. `room` makes the empty `Vec` for a chunk that cannot be borrowed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,
@@ -84,8 +82,8 @@ fn chunk_of<'a>(
     Ok((next, Cow::Owned(chunk)))
 }
 
-/// The reply of `SCANDUMP` to `iterator`: the next iterator and a chunk. The first call passes the iterator 0. The
-/// reply after the last chunk is 0 and an empty chunk.
+/// The reply of `SCANDUMP` to `iterator`: the next iterator and a chunk. The first iterator is 0. The last reply is 0
+/// and an empty chunk.
 ///
 /// # Errors
 /// [`Error::Stale`] if a slice has begun since the call that returned `iterator`, [`Error::OutOfMemory`], and
@@ -111,7 +109,7 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
     Ok((next | stamp, chunk))
 }
 
-/// A whole dump: `header`, then `payload` in chunks of at most [`CHUNK_MAX_BYTES`], each with its iterator.
+/// `header`, then `payload` in chunks of at most [`CHUNK_MAX_BYTES`], each with its iterator.
 fn chunks<'a>(
     header: Cow<'a, [u8]>,
     payload: Payload<'a>,
@@ -129,13 +127,12 @@ pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
-/// The dump of a partially loaded value: its header, then the part of its payload that has been loaded.
+/// The dump of a partially loaded value: its header, then the loaded part of its payload.
 pub fn dump_partial<L: Partial>(partial: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Borrowed(partial.header()), partial.received(), partial.chunk_format())
 }
 
-/// Appends a chunk to a partially loaded value. `next` is the iterator that `SCANDUMP` returned together with the
-/// chunk: 1 + the position after the chunk, for a windowed value also with bits that stand for the newest slice.
+/// Appends a chunk to a partially loaded value. `next` is the iterator that `SCANDUMP` returned with the chunk.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the chunk is not the next chunk or is damaged. On error nothing is appended.
@@ -168,11 +165,11 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
     Error::check_field(own == sum, "payload checksum", expected, format_args!("{sum:#018x}"))
 }
 
-/// Loads a value from the chunks of its dump. Each chunk comes with the iterator that `SCANDUMP` returned with it. So
-/// an application can read a filter from a server and query it in its own process.
+/// Loads a value from the chunks of its dump, each with the iterator that `SCANDUMP` returned with it. So an
+/// application can read a filter from a server and query it in its own process.
 ///
-/// Chunks have checksums, except the chunks of RedisBloom-compatible filters, which are in RedisBloom's format. For
-/// RedisBloom-compatible filters, the order and the sizes of the chunks are checked, but not the bits.
+/// Damaged chunks are rejected, except for RedisBloom-compatible filters: their chunks have no checksums, so only the
+/// order and the sizes are checked.
 ///
 /// ```
 /// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -213,8 +210,7 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
 mod tests {
     use super::*;
 
-    /// The high bits of a `SCANDUMP` iterator are 0 only for a value without a window. A double holds every iterator
-    /// exactly.
+    /// Only a value without a window has the high bits 0. A double holds every iterator exactly.
     #[test]
     fn every_stamp_but_0_shows_in_iterators_that_doubles_hold() {
         assert_eq!(stamp_bits(0), 0);

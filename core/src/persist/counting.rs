@@ -179,13 +179,13 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
         CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     let window = window.with_volatile(is_volatile);
-    // A stored window has as few slices as cover it. If `Window::new` lowers the number, the header is damaged.
+    // `Window::new` lowers a number of slices that is larger than necessary. A valid header has no such number.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
 }
 
-/// The checksum of the members of an exact counter. It distinguishes dumps of members that have the same length. It is
-/// 0 for an estimating counter: the header has the numbers of set bits, which change with every new bit.
+/// The checksum of the members of an exact counter, which distinguishes dumps of the same length. It is 0 for an
+/// estimating counter, whose dumps are distinguished by the numbers of set bits in the header.
 fn members_sum(counter: &Counter) -> u64 {
     if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
 }

@@ -1,5 +1,5 @@
 //! The stored form of Bloom filters, and partially loaded filters. Filters in RedisBloom's layout have RedisBloom's
-//! format, and all other filters have this library's own formats.
+//! format.
 
 use std::alloc::Layout;
 
@@ -16,10 +16,9 @@ use crate::heap::OnHeap;
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_to_vec};
 
-/// Whether `bytes` are a header in RedisBloom's format, and not in this library's own formats. This library's headers
-/// begin with a byte for the kind. RedisBloom's headers begin with the number of items, which may look like a kind.
-/// Such a header is RedisBloom's if its length is right for RedisBloom's format and it does not end with this library's
-/// checksum.
+/// Whether `bytes` are a header in RedisBloom's format. This library's headers begin with a byte for the kind.
+/// RedisBloom's headers begin with the number of items, which may look like a kind. Such a header is RedisBloom's if
+/// its length is right for RedisBloom's format and it does not end with this library's checksum.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
@@ -72,18 +71,18 @@ impl Stored for BloomFilter {
     }
 }
 
-/// A partially loaded filter. Its bitmaps are allocated, and zeroed, as soon as the header is read.
+/// A partially loaded filter. Its bitmaps are allocated, and zeroed, when the header is read.
 ///
-/// Invariants: the first `complete` sub-filters have all their bytes. If all bitmaps are put end to end, no bit after
-/// the first `received_bytes` bytes is set.
+/// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes is
+/// set, if all bitmaps are put end to end.
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: BloomFilter,
-    /// Whether the filter has RedisBloom's layout. It stays the same after `finish` has taken the filter out.
+    /// Whether the filter has RedisBloom's layout, even after `finish` has taken the filter out.
     is_classic: bool,
     header: Vec<u8>,
     complete: usize,
-    /// The number of bytes of those sub-filters that are loaded completely.
+    /// The bytes of the sub-filters that are loaded completely.
     complete_bytes: u64,
     received_bytes: u64,
     total_bytes: u64,
@@ -124,7 +123,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // `finish` takes the filter out, and leaves a filter without sub-filters and parameters.
+        // After `finish` has taken the filter out, the parameters that the format needs are gone, and no chunk follows.
         let has_parameters = !self.filter.chain().is_empty();
         if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
     }
@@ -202,8 +201,8 @@ mod tests {
         filter
     }
 
-    /// Each piece is written where the previous piece ended. If this position were searched for from the first
-    /// sub-filter on, loading a long dump would take quadratic time.
+    /// If the position for each piece were searched for from the first sub-filter on, loading a long dump would take
+    /// quadratic time.
     #[test]
     fn pieces_of_any_length_go_on_where_the_last_ended() {
         for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -229,7 +228,7 @@ mod tests {
         }
     }
 
-    /// The struct of a filter contains its only sub-filter, whose bytes must not be counted twice.
+    /// A filter contains its only sub-filter, whose bytes must not be counted twice.
     #[test]
     fn loading_needs_the_bytes_of_the_filter_and_its_header() {
         for items in [0, 90] {

@@ -1,5 +1,5 @@
-//! Small payloads of filters. A payload of up to 4 KiB is stored inline, as a part of the header. The filter is then
-//! stored as a header alone.
+//! Small payloads of filters, up to 4 KiB, are stored inline, as a part of the header. The filter is then stored as a
+//! header alone.
 //!
 //! The last field of a header has the payload, or says that it is elsewhere:
 //!
@@ -24,35 +24,32 @@ use crate::error::Error;
 use crate::golomb_rice;
 use crate::size_limit::try_filled;
 
-/// The largest payload that is written into a header, in bytes. The number may be changed, but only up to
-/// [`READ_MAX_BYTES`], because readers decode no larger payload.
+/// The largest payload that is written into a header, in bytes. It may be changed, up to [`READ_MAX_BYTES`].
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
-/// The largest payload that is decoded from Golomb-Rice code, in bytes. The limit is needed, because a few bytes of
-/// code may decode to a large payload.
+/// The largest payload that is decoded from Golomb-Rice code, in bytes: a few bytes of code may decode to a large
+/// payload.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
 pub(super) const OUT_OF_LINE: u8 = 0;
 pub(super) const AS_IT_IS: u8 = 1;
 const GOLOMB_RICE: u8 = 2;
 
-/// A payload, if its header contains it; otherwise `None`.
+/// A payload, if its header contains it.
 pub(super) type Inline<'a> = Option<Cow<'a, [u8]>>;
 
-/// Whether a payload of `payload_bytes` bytes is small enough to be written into its header.
+/// Whether a payload of this size is written into its header.
 pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
-/// The part of a payload that is stored outside the header: nothing if the header contains it, otherwise the whole
-/// payload.
+/// The part of a payload that is stored outside the header: nothing if the header contains the payload, otherwise all.
 pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
     if is_inline(payload.len()) { payload.up_to(0) } else { payload }
 }
 
-/// Writes the last field of a header. It is the payload, either as it is or in Golomb-Rice code, or a byte that says
-/// that the payload is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are
-/// set.
+/// Writes the last field of a header: the payload as it is or in Golomb-Rice code, or a byte that says that the payload
+/// is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
@@ -70,8 +67,8 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
     }
 }
 
-/// Reads the last field of a header and returns the payload, a bitmap of `num_bits` bits. The result is `None` if the
-/// payload is stored outside the header.
+/// Reads the last field of a header: the payload, a bitmap of `num_bits` bits, or `None` if the payload is stored
+/// outside the header.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -94,8 +91,7 @@ pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<I
     }))
 }
 
-/// Makes a buffer of `num_bytes` zeros. It fails above [`READ_MAX_BYTES`], because a short header must not cause a
-/// large allocation.
+/// A buffer of zeros. It fails above [`READ_MAX_BYTES`], because a short header must not cause a large allocation.
 fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");
     Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;

@@ -1,5 +1,5 @@
 //! Filters and counters ("values") as bytes. [`load`] reads the chunks that `SCANDUMP` returns, and [`dump`] makes the
-//! chunks that `LOADCHUNK` takes. [`to_bytes`] and [`from_bytes`] convert one value to and from a single byte string,
+//! chunks that `LOADCHUNK` takes. [`to_bytes`] and [`from_bytes`] convert a value to and from a single byte string,
 //! which is a [file](mod@file).
 //!
 //! # A value in any store
@@ -61,21 +61,20 @@
 //! RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs use one format. The repository's
 //! `docs/persistence.md` describes it for readers in other languages.
 //!
-//! A stored value is a **header** and a **payload**. The payload has all bits or all members. It is cut into pieces,
-//! and no piece has bits of two bitmaps. The header has everything else.
+//! A stored value is a **header** and a **payload**. The payload has all bits or all members, cut into pieces. No piece
+//! has bits of two bitmaps. The header has everything else.
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
 //! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs` |
 //! | SCANDUMP, AOF | chunk 1 | further chunks, each a piece and its checksum | `chunks.rs` |
 //!
-//! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is
-//! inline in the header (`inline.rs`), and the value is then stored as a header alone. `bloom.rs` and `counting.rs`
-//! describe the fields of the headers.
+//! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is a
+//! part of the header (`inline.rs`). `bloom.rs` and `counting.rs` describe the fields of the headers.
 //!
-//! RedisBloom-compatible filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind
-//! nor checksum, and their chunks have no checksum. `filter.rs` distinguishes the two formats. A partially loaded
-//! RedisBloom-compatible filter is stored in RDB files as `rdb.rs` describes, with RedisBloom's header.
+//! RedisBloom-compatible filters are stored as RedisBloom stores them (`redisbloom.rs`), without kind and checksums.
+//! `filter.rs` distinguishes the two formats. A partially loaded RedisBloom-compatible filter is stored in RDB files as
+//! `rdb.rs` describes, with RedisBloom's header.
 //!
 //! Files (`file/`) contain dumps of any number of values, and checksums of their own.
 //!

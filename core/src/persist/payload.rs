@@ -1,18 +1,18 @@
-//! The payload of a value, as a sequence of parts. Bytes are encoded or copied only when they are requested.
+//! The payload of a value, in parts that are encoded or copied only when they are requested.
 
 use std::borrow::Cow;
 
 use crate::counting::payload::PayloadPart;
 
-/// The payload of a stored value: bitmaps, members or positions of bits, end to end.
+/// Bitmaps, members or positions of bits, end to end.
 pub struct Payload<'a> {
-    /// Returns the part with a given number; `None` after the last part.
+    /// The part with a given number; `None` after the last.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// The number of bytes of the payload. While a value is being loaded, this is less than the sum of all parts.
+    /// The bytes of the payload: less than all parts while a value is being loaded.
     end: u64,
 }
 
-/// A range of bytes in one part of a payload. The part is encoded only when the range is read.
+/// A range of bytes in one part, which is encoded only when the range is read.
 pub(super) struct Stretch<'a> {
     part: PayloadPart<'a>,
     start: u64,
@@ -20,12 +20,12 @@ pub(super) struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
-    /// Length in bytes, at least 1.
+    /// In bytes, at least 1.
     pub(super) fn len(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// The capacity that a `Vec` needs for [`Self::append_to`], in bytes.
+    /// The capacity in bytes that a `Vec` needs for [`Self::append_to`].
     pub(super) fn room(&self) -> usize {
         if let PayloadPart::Bytes(_) = self.part { self.len() } else { self.part.num_bytes() as usize }
     }
@@ -34,7 +34,7 @@ impl<'a> Stretch<'a> {
         self.part.read(self.start, self.end)
     }
 
-    /// Appends the bytes of this range to `bytes`, like [`PayloadPart::append_to`].
+    /// Appends the bytes of this range, like [`PayloadPart::append_to`].
     pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
         self.part.append_to(bytes, self.start, self.end);
     }
@@ -48,12 +48,12 @@ struct Place {
 }
 
 impl<'a> Payload<'a> {
-    /// Makes a payload of parts. `parts` returns the part with a given number, and `None` after the last part.
+    /// `parts` returns the part with a given number; `None` after the last.
     pub(crate) fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
         Payload { parts: Box::new(parts), end: u64::MAX }
     }
 
-    /// Makes a payload of bitmaps. `as_bytes` returns the bytes of a bitmap.
+    /// A payload of bitmaps. `as_bytes` returns the bytes of a bitmap.
     pub(crate) fn of_bitmaps<B>(bitmaps: &'a [B], as_bytes: impl Fn(&'a B) -> &'a [u8] + 'a) -> Self {
         Self::new(move |index| bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(as_bytes(bitmap))))
     }
@@ -74,24 +74,22 @@ impl<'a> Payload<'a> {
         self.piece(0, 1).is_empty()
     }
 
-    /// The piece of at most `max_bytes` bytes from `position` on. A piece never spans two parts. It is empty at the end
-    /// of the payload.
+    /// At most `max_bytes` bytes from `position` on, within one part; empty at the end of the payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
         self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }
 
-    /// All pieces of at most `max_bytes` bytes, with their positions. Going through all pieces takes linear time.
+    /// All pieces of at most `max_bytes` bytes, with their positions, in linear time.
     pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// The range of the piece that [`Self::piece`] returns. Its bytes are not read yet. `None` at the end of the
-    /// payload.
+    /// The range of the piece that [`Self::piece`] returns, not read yet; `None` at the end of the payload.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// The ranges of the pieces that [`Self::pieces`] returns. Their bytes are not read yet.
+    /// The ranges of the pieces that [`Self::pieces`] returns, not read yet.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
@@ -103,8 +101,8 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Does the same as [`Self::stretch`], but searches from the part `place` on. `place` must be the part that
-    /// contains `position`, or an earlier part. It is changed to the part that contains `position`.
+    /// Like [`Self::stretch`], but searches from the part `place` on, which must not be after `position`. Then `place`
+    /// is changed to the part that contains `position`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();
@@ -124,7 +122,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Bitmaps with lengths of 0, 1, 2, 3, 0, 1, 2, 3 and so on bytes.
+    /// Bitmaps of 0, 1, 2, 3, 0, 1, 2, 3 and so on bytes.
     fn bitmaps(count: usize) -> Vec<Vec<u8>> {
         (0..count).map(|index| vec![index as u8; index % 4]).collect()
     }

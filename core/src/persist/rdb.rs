@@ -1,5 +1,4 @@
-//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] represent the functions with which a server writes
-//! and reads RDB data. So tests can write, read and forge values without a server.
+//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] stand for the server, so that tests need none.
 //!
 //! A value in this library's own format consists of these primitives, in this order:
 //!
@@ -10,7 +9,7 @@
 //! | unsigned | the checksum of that number: a damaged number could make a complete value look incomplete |
 //! | unsigned, string | for each piece of at most [`PIECE_BYTES`]: its checksum, and the piece |
 //!
-//! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
+//! Complete filters in RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
 
 use super::chunks::{check_piece, piece_checksum};
 use super::codec::expect;
@@ -25,11 +24,11 @@ use crate::size_limit::SizeLimit;
 /// and strings changes. Headers have their own version.
 pub const ENCODING: u32 = 1;
 
-/// The largest piece of payload, in bytes. The server compresses and copies whole strings. So this limits the memory
-/// that saving or loading needs in addition to the value.
+/// The largest piece of payload, in bytes. The server compresses and copies whole strings, so this limits the memory
+/// that saving and loading need.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// The destination of a value that is saved in RDB format, number by number and string by string.
+/// The destination of a value that is saved in RDB format.
 pub trait Sink {
     /// Writes an unsigned number.
     fn unsigned(&mut self, value: u64);
@@ -41,7 +40,7 @@ pub trait Sink {
     fn string(&mut self, bytes: &[u8]);
 }
 
-/// The source of a value that is loaded from RDB format, number by number and string by string. Errors name the field.
+/// The source of a value that is loaded from RDB format. Errors name the field.
 pub trait Source {
     /// The bytes of a string.
     type Bytes: AsRef<[u8]>;
@@ -79,8 +78,8 @@ pub fn save_partial<L: Partial>(partial: &L, sink: &mut impl Sink) {
     save_parts(partial.header(), partial.received(), partial.chunk_format(), sink);
 }
 
-/// The number that seeds the checksums of pieces. A header in RedisBloom's format has no fingerprint, so this number is
-/// then a hash of the header.
+/// The number that seeds the checksums of pieces. A header in RedisBloom's format has no fingerprint, so a hash of the
+/// header is used.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,
@@ -93,7 +92,7 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
     piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
 }
 
-/// Writes a header, then the whole payload, or of a partially loaded value the part that has been loaded.
+/// Writes a header, then the loaded part of the payload, which is all of it for a complete value.
 fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &mut impl Sink) {
     let (payload_bytes, fingerprint) = (payload.len(), fingerprint_of(format, header));
     sink.string(header);
@@ -105,11 +104,11 @@ fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &m
     }
 }
 
-/// Reads a value that was complete or partially loaded when it was written. `will_fill` is called with memory that is
-/// about to be overwritten completely. In `will_fill`, a server may ask the kernel to provide all pages at once.
+/// Reads a complete or partially loaded value. `will_fill` is called with memory that is about to be overwritten
+/// completely, so that a server may ask the kernel for all pages at once.
 ///
 /// # Errors
-/// [`Error::Corrupt`] names the wrong field. Other errors are [`Error::TooLarge`] and [`Error::OutOfMemory`].
+/// [`Error::Corrupt`] names the wrong field. Also [`Error::TooLarge`] and [`Error::OutOfMemory`].
 pub fn load<L: Partial>(
     source: &mut impl Source,
     limit: &impl SizeLimit,

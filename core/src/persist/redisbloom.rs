@@ -1,9 +1,9 @@
 //! RedisBloom's own formats, to import and export its data.
 //!
-//! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow, one sub-filter after
-//! the other, in pieces. No piece has bytes of two sub-filters. RedisBloom sends pieces of at most 16 MiB, and also
-//! loads smaller ones. Each piece has the iterator 1 + the position of its end. After the last piece, `SCANDUMP`
-//! replies with 0 and an empty piece. The header has no magic, version or checksum:
+//! **Chunks.** `SCANDUMP` returns the header with iterator 1, then the bytes of the sub-filters in pieces. No piece has
+//! bytes of two sub-filters. RedisBloom sends pieces of at most 16 MiB, and also loads smaller ones. Each piece has the
+//! iterator 1 + the position of its end. The last reply is 0 and an empty piece. The header has no magic, version or
+//! checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -13,16 +13,15 @@
 //! | 16 | 4 | growth |
 //! | 20 | 53 each | sub-filter: bytes, bits, items, error rate and bits an item (f64), hashes (4), capacity, n2 (1) |
 //!
-//! The fields of a sub-filter have 8 bytes if no other number is given. If `n2` is not 0, the sub-filter has `2^n2`
-//! bits.
+//! Fields of a sub-filter have 8 bytes unless noted. If `n2` is not 0, the sub-filter has `2^n2` bits.
 //!
-//! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's own unsigned numbers,
-//! doubles and strings. First come the number of items in all sub-filters, the number of sub-filters, the options (from
-//! version 2 on) and the growth (from version 4 on). Before version 4 the growth was always 2. Then each sub-filter
-//! has: capacity, error rate, hashes, bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
+//! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's unsigned numbers, doubles
+//! and strings: the number of items in all sub-filters, the number of sub-filters, the options (from version 2 on) and
+//! the growth (from version 4 on; before, it was always 2). Then each sub-filter has: capacity, error rate, hashes,
+//! bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
 //!
-//! Filters of releases before 2.0 have 32-bit hashes and are rejected. They are recognised by the encoding version 0 or
-//! 1, or by the missing option FORCE64.
+//! Filters of releases before 2.0 have 32-bit hashes and are rejected. They have the encoding version 0 or 1, or lack
+//! the option FORCE64.
 
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::rdb::{Sink, Source};
@@ -33,7 +32,7 @@ use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
 
-/// The newest encoding version of RedisBloom's RDB values that this library can read.
+/// The newest encoding version of RedisBloom's RDB values that can be read.
 pub const RDB_ENCODING_NEWEST: u32 = 4;
 
 /// The first encoding version whose values have options; older values have 32-bit hashes.
@@ -45,10 +44,10 @@ const RDB_ENCODING_GROWTH: u32 = 4;
 /// The length of RedisBloom's header before its sub-filters, in bytes.
 const HEADER_BYTES: u64 = 20;
 
-/// Bytes that each sub-filter takes in the header.
+/// The bytes of a sub-filter in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// The shape that a header has for an empty sub-filter. RedisBloom appends one when it fails to make a real sub-filter.
+/// The shape of an empty sub-filter, which RedisBloom appends when it fails to make a real one.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
 /// The sub-filters of a RedisBloom-compatible filter, each with its shape.
@@ -56,7 +55,7 @@ fn shapes(filter: &BloomFilter) -> impl Iterator<Item = (&SubFilter, &Shape)> {
     filter.chain().iter().filter_map(|one| Some((one, &one.classic()?.shape)))
 }
 
-/// The options and the growth factor of a RedisBloom-compatible filter. They are kept in its first sub-filter.
+/// The options and the growth factor of a filter, which its first sub-filter has.
 fn rules(filter: &BloomFilter) -> Rules {
     let first = filter.chain().first().and_then(SubFilter::classic);
     first.map_or(Rules { options: 0, growth: 0 }, |classic| classic.rules)
@@ -83,7 +82,7 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
 }
 
 /// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any order.
-/// `chunk` is written so that it ends at position `next - 1`, and must lie within one sub-filter.
+/// `chunk` ends at position `next - 1`, and must lie within one sub-filter.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the filter has no place for this chunk. On error nothing is changed.
@@ -107,14 +106,14 @@ pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Re
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
 pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     let described = decode_header(header)?;
-    // If a filter has only one sub-filter, the struct of the filter contains it.
+    // A single sub-filter is stored in the filter itself.
     let own_bytes = if described.len() == 1 { OWN_BYTES - size_of::<SubFilter>() as u64 } else { OWN_BYTES };
     let held_bytes = own_bytes + array_bytes::<u8>(header.len() as u64);
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
     BloomFilter::from_sub_filters(zeroed(described)?)
 }
 
-/// The length of a header with `num_sub_filters` sub-filters, in bytes.
+/// The length of a header, in bytes.
 pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
@@ -126,14 +125,14 @@ fn decode_header(bytes: &[u8]) -> Result<Described, Error> {
     let count = reader.u32("nfilters")?;
     let options = reader.u32("options")?;
     let growth = reader.u32("growth")?;
-    // The number of sub-filters is trusted only if the header has exactly the right length for this number.
+    // The number of sub-filters is trusted only if the header has the right length for it.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let rules = Rules { options, growth: growth_of(options, growth) };
     rules.validate(u64::from(count))?;
     let mut described = Described::new();
     try_reserve(&mut described, count as usize)?;
-    // According to its header, a sub-filter may have up to 2^60 items. So the sum may exceed 64 bits.
+    // Each sub-filter may claim up to 2^60 items, so the sum may exceed 64 bits.
     let mut claimed_items = 0u64;
     for _ in 0..count {
         let (num_bytes, num_bits, num_items) = (reader.u64("bytes")?, reader.u64("bits")?, reader.u64("size")?);
@@ -157,20 +156,20 @@ fn decode_header(bytes: &[u8]) -> Result<Described, Error> {
 }
 
 /// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one if the growth
-/// is 0, or if the error rate cannot be halved again. Afterwards RedisBloom reports every item as present, and never
-/// adds an item to this sub-filter. So this library omits the sub-filter.
+/// is 0, or if the error rate cannot be halved again. It never adds an item there, so this library omits the
+/// sub-filter.
 fn ends_without_bits(header: &[u8]) -> bool {
     header.len() as u64 > HEADER_BYTES + SUB_FILTER_BYTES
         && header.iter().rev().take(SUB_FILTER_BYTES as usize).all(|&byte| byte == 0)
 }
 
-/// The growth factor of a filter whose header has the growth `noted`. RedisBloom stores only the lower 32 bits of the
+/// The growth factor of a filter whose header has the growth `noted`. RedisBloom keeps only the lower 32 bits of the
 /// requested growth, which may be 0 even for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
-/// Writes a RedisBloom-compatible filter as an RDB value in RedisBloom's format.
+/// Writes a filter as an RDB value in RedisBloom's format.
 pub fn save_rdb(filter: &BloomFilter, sink: &mut impl Sink) {
     let Rules { options, growth } = rules(filter);
     sink.unsigned(filter.num_items());
@@ -213,11 +212,11 @@ pub fn load_rdb(
     rules.validate(count)?;
     let mut sub_filters = try_with_capacity(count as usize)?;
     let mut held_bytes = OWN_BYTES;
-    // Each sub-filter is allocated only after its fields have been read. So a wrong number of sub-filters does not
-    // cause a large allocation.
+    // Each sub-filter is allocated after its fields have been read, so a wrong number of sub-filters causes no large
+    // allocation.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
-            // A last sub-filter without bits is omitted, because RedisBloom never adds an item to it.
+            // RedisBloom never adds an item to a last sub-filter without bits, so it is omitted.
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };
@@ -229,7 +228,7 @@ pub fn load_rdb(
     Ok(filter)
 }
 
-/// Reads a sub-filter. The result is `None` for a sub-filter without bits.
+/// Reads a sub-filter; `None` for a sub-filter without bits.
 fn load_rdb_sub_filter(
     source: &mut impl Source,
     rules: Rules,

@@ -6,8 +6,7 @@ use super::payload::Payload;
 use crate::error::{Error, named};
 use crate::size_limit::SizeLimit;
 
-/// The bytes of a partially loaded value are passed to its digest in pieces of this size. Changing the size changes the
-/// digest.
+/// The bytes of a partially loaded value enter its digest in pieces of this size. Another size would change the digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
 named! {
@@ -45,15 +44,16 @@ impl Kind {
     }
 }
 
-/// The format of the chunks of a dump: with or without checksums.
+/// With or without checksums in the chunks of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFormat {
     /// A chunk is a piece of payload and its checksum.
     Checked {
-        /// The seed of the checksums. It changes if chunks from before and after a change must not be combined.
+        /// The seed of the checksums. It changes when chunks of a dump from before and after a change do not fit
+        /// together.
         fingerprint: u64,
     },
-    /// A chunk is a piece of payload without a checksum, as in RedisBloom's format.
+    /// A piece of payload without a checksum, as in RedisBloom's format.
     Plain,
 }
 
@@ -85,40 +85,40 @@ pub trait Value: Stored {}
 
 impl<T: Stored> Value for T {}
 
-/// A value that can be stored, either as a header and a payload or as the chunks of a dump. A server may save the value
-/// on one thread while another thread reads it.
+/// A value that can be stored, either as a header and a payload or as the chunks of a dump. A server may save it on one
+/// thread while another thread reads it.
 pub trait Stored: Sized + Send + Sync + 'static {
-    /// The type of a value that has been loaded only in part.
+    /// The type of a partially loaded value.
     type Partial: Partial<Value = Self>;
 
     /// The kind of the value: filter or counter.
     const KIND: Kind;
 
-    /// All fields of the value, and also a small payload. A header is less than 64 KiB, so a failed allocation is not
+    /// All fields of the value, and a small payload. A header has less than 64 KiB, so a failed allocation is not
     /// handled.
     fn header(&self) -> Vec<u8>;
 
-    /// The part of the payload that is stored outside the header. It is empty if the header contains the payload.
+    /// The part of the payload outside the header; empty if the header contains the payload.
     fn payload(&self) -> Payload<'_>;
 
     /// The format of the chunks of a dump: with or without checksums.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// The number of the newest slice; 0 for a value without a window. If this number changes during a dump by
-    /// `SCANDUMP`, the dump ends with an error.
+    /// The number of the newest slice; 0 without a window. If it changes during a dump by `SCANDUMP`, the dump ends
+    /// with an error.
     fn stamp(&self) -> u64 {
         0
     }
 
-    /// Calls `visit` with bytes that are equal for two values if and only if the values are equal. They cover
-    /// everything that is stored, and do not depend on the order in which items were added.
+    /// Calls `visit` with bytes that are equal for two values if and only if the values are equal. They do not depend
+    /// on the order in which items were added.
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(&self.header());
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// Overwrites a part of the payload with the chunk that `SCANDUMP` returned together with the iterator `next`. This
-    /// is only for replicated chunks: a primary with RedisBloom accepts chunks of a complete filter, in any order.
+    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. It is for replicated chunks: a
+    /// primary with RedisBloom accepts chunks of a complete filter, in any order.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.
@@ -132,7 +132,7 @@ pub(super) fn no_chunk(next: u64, chunk: &[u8]) -> Error {
     Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len()))
 }
 
-/// A partially loaded value, to which the bytes of its payload are appended in order. It can be saved too.
+/// A partially loaded value, to which the bytes of its payload are appended in order.
 pub trait Partial: Sized + Send + Sync + 'static {
     /// The type of the complete value.
     type Value: Stored<Partial = Self>;
@@ -144,7 +144,7 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// anything is allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header with which loading began. It is empty if this header contained the whole value.
+    /// The header with which loading began; empty if it contained the whole value.
     fn header(&self) -> &[u8];
 
     /// The format of the chunks of a dump: with or without checksums.
@@ -153,8 +153,7 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// The number of payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
 
-    /// The number of payload bytes outside the header. It is 0 if the header contains the payload, and the value is
-    /// then complete.
+    /// The number of payload bytes outside the header; 0 if the header contains the payload.
     fn total_bytes(&self) -> u64;
 
     /// The part of the payload that has been loaded.
@@ -166,8 +165,8 @@ pub trait Partial: Sized + Send + Sync + 'static {
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// The memory to which the next `len` payload bytes will be written, or the first part of it; empty if unknown.
-    /// Before pushing many bytes, a caller may ask the kernel to provide these pages.
+    /// The memory to which the next `len` payload bytes will be written, or its first part; empty if unknown. A caller
+    /// may ask the kernel for these pages.
     fn next_memory(&self, _len: usize) -> &[u8] {
         &[]
     }
@@ -175,18 +174,18 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// Appends the next bytes of the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `bytes` are more than the missing bytes, or if the complete payload is not valid. On error
-    /// nothing is appended.
+    /// [`Error::Corrupt`] if `bytes` are too many, or if the complete payload is not valid. On error nothing is
+    /// appended.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Takes the value out after the whole payload has been loaded. `self` must not be used afterwards.
+    /// Takes the value out when the whole payload has been loaded. `self` must not be used afterwards.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if bytes are missing. On error nothing is taken out.
     fn finish(&mut self) -> Result<Self::Value, Error>;
 
-    /// Takes the value out, with zeros for all missing bytes. This is possible only for filters in RedisBloom's format,
-    /// which are valid as soon as their header is read. For other values the result is `None`.
+    /// Takes the value out, with zeros for all missing bytes. Only filters in RedisBloom's format, which are valid as
+    /// soon as their header is read, allow this; otherwise the result is `None`.
     fn finish_with_zeros(&mut self) -> Option<Self::Value> {
         None
     }

@@ -1,4 +1,4 @@
-//! A filter or counter as a byte string: a file that holds only this value.
+//! A filter or counter as a byte string: a file with only this value.
 
 use std::io::Read;
 
@@ -10,12 +10,10 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// The largest number of bytes that a file has in addition to each MiB of payload (rounded up), for records and
-/// checksums.
+/// The largest number of bytes besides the payload, per MiB of payload (rounded up).
 const AROUND_BYTES: usize = 256;
 
-/// Converts a value to the bytes of a [file](super) that has only this value. `rollcall build` writes the same format,
-/// and other programs and languages read it.
+/// Converts a value to the bytes of a [file](super) that has only this value. `rollcall build` writes the same format.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).
@@ -29,12 +27,12 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     });
     written.map_err(|error| match error {
         FileError::Value(error) => error,
-        // This cannot occur: writing to a `Vec` cannot fail, and no chunk of a dump is too large for a file.
+        // Writing to a `Vec` cannot fail, and no chunk of a dump is too large for a file.
         other => error::Error::corrupt("file", "what a list takes", other),
     })
 }
 
-/// Loads the only value of a [file](super). The key and the expiry that the file may have are ignored.
+/// Loads the only value of a [file](super). Its key and its expiry are ignored.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -51,7 +49,7 @@ pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, F
     read_one(bytes, limit)
 }
 
-/// Does the same as [`from_bytes`] for any reader. Besides the value, at most one chunk of the file is in memory.
+/// Like [`from_bytes`], for any reader. Besides the value, at most one chunk of the file is in memory.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

@@ -6,8 +6,7 @@ use super::format::VERSION;
 use crate::error;
 use crate::persist::value::Kind;
 
-/// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Errors about the content of a file have the
-/// offset in the file.
+/// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -61,7 +60,7 @@ pub enum FileError {
         most: usize,
     },
     /// The methods of the writer were called in a wrong order. For example, a chunk was written before a value was
-    /// begun, or the file was ended before a value was ended.
+    /// begun.
     #[error("a record where it does not belong")]
     OutOfOrder,
     /// The chunks do not describe a valid filter or counter, or it is too large.

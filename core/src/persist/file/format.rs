@@ -5,26 +5,25 @@ use crate::persist::value::Kind;
 /// The first bytes of a file.
 pub(super) const MAGIC: [u8; 8] = *b"RollCall";
 
-/// The version of the format. A file has it after [`MAGIC`], in four bytes; all numbers are little-endian.
+/// The version of the format, which follows [`MAGIC`] in four bytes. All numbers are little-endian.
 pub(super) const VERSION: u32 = 1;
 
-/// The first byte of each record, which says what the record contains.
+/// The first byte of each record says what the record contains.
 pub(super) mod tag {
-    /// This byte begins a value. After it: kind (1 byte), expiry (8), whether a key follows (1), length of the key (4),
-    /// the key.
+    /// Begins a value. Then kind (1 byte), expiry (8), whether a key follows (1), length of the key (4), the key.
     pub(crate) const VALUE: u8 = 1;
-    /// This byte begins a chunk. After it: iterator (8 bytes), length (4), the bytes of the chunk.
+    /// Begins a chunk. Then iterator (8 bytes), length (4), the bytes of the chunk.
     pub(crate) const CHUNK: u8 = 2;
-    /// This byte ends a value. After it: the number of chunks (8 bytes), the number of their bytes (8).
+    /// Ends a value. Then the number of chunks (8 bytes), the number of their bytes (8).
     pub(crate) const VALUE_END: u8 = 3;
-    /// This byte begins the last record of a file. After it: the number of values in the file (8 bytes).
+    /// Begins the last record of a file. Then the number of values in the file (8 bytes).
     pub(crate) const FILE_END: u8 = 4;
 }
 
-/// The largest chunk, in bytes: four times the largest chunk that any version of RedisBloom sends.
+/// In bytes: four times the largest chunk that any version of RedisBloom sends.
 pub(super) const MAX_CHUNK_BYTES: usize = 64 << 20;
 
-/// The largest key, in bytes. It is also the largest key of a server.
+/// The largest key, in bytes, as in a server.
 pub(super) const MAX_KEY_BYTES: usize = 512 << 20;
 
 /// What a file has about a filter or counter besides its chunks.

@@ -1,11 +1,9 @@
-//! Files with dumps of filters and counters, read and written as streams. The repository's `docs/persistence.md`
-//! describes the format. The command-line tool writes and reads such files. [`to_bytes`](super::to_bytes) makes a file
-//! with a single value.
+//! Files with dumps of filters and counters, as the command-line tool writes and reads them. The repository's
+//! `docs/persistence.md` describes the format. [`to_bytes`](super::to_bytes) makes a file with a single value.
 //!
-//! A file has any number of values. Each value has an [`Entry`]: its kind, and its key and expiry if it comes from a
-//! server. The entry is followed by the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the
-//! checksum of the file so far. So a chunk that [`Reader`] returns is intact, and so is everything before it; only
-//! later parts may be damaged or missing.
+//! A file has any number of values. Each value has an [`Entry`] (its kind, and its key and expiry if it comes from a
+//! server) and the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the checksum of the file so
+//! far. So a chunk that [`Reader`] returns is intact, and so is everything before it.
 //!
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -33,9 +31,9 @@
 //! # }
 //! ```
 //!
-//! [`Writer::chunk`] and [`Reader::next_chunk`] are for single chunks of values that are never in memory as a whole.
-//! [`Reader::skip`] skips a value, but checks it. To write a file on disk, wrap it in a
-//! [`BufWriter`](std::io::BufWriter), and sync and rename it afterwards.
+//! [`Writer::chunk`] and [`Reader::next_chunk`] are for values that are never in memory as a whole. [`Reader::skip`]
+//! skips a value, but checks it. To write a file on disk, wrap it in a [`BufWriter`](std::io::BufWriter), and sync and
+//! rename it afterwards.
 
 pub(super) mod bytes;
 mod error;

@@ -1,4 +1,4 @@
-//! Reading a file of values. Every part of the file is checked before it is used.
+//! Reading a file of values. Every part of it is checked before it is used.
 
 use std::io::{self, Read};
 
@@ -21,7 +21,7 @@ pub struct Reader<R> {
     open: Option<Open>,
 }
 
-/// The part of a value that has been read.
+/// How much of a value has been read.
 #[derive(Clone, Copy)]
 struct Open {
     kind: Kind,
@@ -30,7 +30,7 @@ struct Open {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins reading a file. Many small pieces are read, so `input` should be buffered.
+    /// Begins reading a file. `input` should be buffered, because many small pieces are read.
     ///
     /// ```
     /// use rollcall_core::persist::file::{FileError, Reader};
@@ -95,7 +95,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next chunk of the current value, after its `SCANDUMP` iterator; `None` at the end of the value.
+    /// The next chunk of the current value, with its `SCANDUMP` iterator; `None` at the end of the value.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -159,7 +159,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Loads the current value. The caller must not have read any of its chunks.
+    /// Loads the current value, of which no chunk has been read yet.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -177,7 +177,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`FileError::OtherKind`] if the value is of another kind. [`FileError::Value`] if the chunks are not a valid
-    /// value of the type `T`, or if it is larger than `limit` allows. Also the errors of [`Self::next_chunk`].
+    /// value, or exceed `limit`. Also the errors of [`Self::next_chunk`].
     pub fn load<T: Value>(&mut self, limit: &impl SizeLimit) -> Result<T, FileError> {
         if let Some(Open { kind, .. }) = self.open
             && kind != T::KIND
@@ -215,7 +215,7 @@ impl<R: Read> Reader<R> {
         if len > most {
             return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
         }
-        // The buffer grows while bytes are read. So a forged length allocates no more than the length of the file.
+        // The buffer grows while bytes are read, so a forged length causes no large allocation.
         let mut bytes = Vec::new();
         self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
         self.took(&bytes);
@@ -234,7 +234,7 @@ impl<R: Read> Reader<R> {
         self.position += bytes.len() as u64;
     }
 
-    /// Reads and checks the checksum at the end of the record that begins at byte `start`.
+    /// Checks the checksum at the end of the record that begins at byte `start`.
     fn check_sum(&mut self, start: u64) -> Result<(), FileError> {
         let expected = self.sum.digest();
         match u64::from_le_bytes(self.array("a checksum")?) {

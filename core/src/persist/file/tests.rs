@@ -36,7 +36,7 @@ fn counter(members: u32) -> Counter {
     counter
 }
 
-/// Values with and without keys, large and small, and the bytes of a file with all of them.
+/// Values with and without keys, large and small, and a file with all of them.
 fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     let values = vec![
         (Entry::new(Kind::Filter), Value::Filter(filter(BitLayout::Lines, 5000))),
@@ -60,7 +60,6 @@ fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     (values, writer.finish().unwrap())
 }
 
-/// Reads all values of a file, with their entries.
 fn read(bytes: &[u8]) -> Result<Vec<(Entry, Value)>, FileError> {
     let limit = MaxBytes(1 << 20);
     let mut reader = Reader::new(bytes)?;
@@ -146,7 +145,7 @@ fn one_value_is_a_file_of_it() {
             Err(FileError::Value(crate::error::Error::TooLarge { .. }))
         ));
     }
-    // The key and the expiry of an entry are ignored.
+    // The key and the expiry are ignored.
     let counter = counter(3);
     let mut writer = Writer::new(Vec::new()).unwrap();
     let entry = Entry { key: Some(b"key".into()), expires_at: Some(1), ..Entry::new(Kind::Counter) };
@@ -193,7 +192,7 @@ fn records_out_of_order_are_rejected() {
 struct Halting<'a> {
     bytes: &'a [u8],
     calls: usize,
-    /// The error that is returned at the end; `None` for a normal end of file.
+    /// The error that is returned at the end, if any.
     fails: Option<io::ErrorKind>,
 }
 
@@ -233,7 +232,7 @@ fn what_comes_in_small_pieces_is_read_and_what_fails_is_reported() {
     assert!(FileError::OutOfOrder.source().is_none());
 }
 
-/// Forges a file: the bytes `before`, then `numbers`, then a matching checksum.
+/// The bytes `before`, then `numbers`, then a matching checksum.
 fn forged(before: &[u8], numbers: &[u64]) -> Vec<u8> {
     let mut bytes = before.to_vec();
     numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
@@ -254,7 +253,7 @@ fn numbers_that_do_not_fit_are_rejected_although_the_sum_does() {
         reader.next_value()
     };
     assert_eq!(reported(bytes.clone()).unwrap(), None);
-    // The last record is a tag, a number and a checksum; the one before it is a tag, two numbers and a checksum.
+    // The last record is a tag, a number and a checksum. The record before is a tag, two numbers and a checksum.
     let values = bytes.len() - 16;
     let chunks = bytes.len() - 17 - 24;
     assert_eq!(forged(&bytes[..values], &[1]), bytes);

@@ -14,7 +14,7 @@ pub struct Writer<W> {
     out: W,
     sum: Box<Xxh3>,
     num_values: u64,
-    /// The numbers of chunks and bytes that have been written for the value that was begun; `None` between values.
+    /// The numbers of chunks and bytes that were written for the current value; `None` between values.
     open: Option<(u64, u64)>,
 }
 
@@ -38,7 +38,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Begins a value. `entry` has its kind, key and expiry.
+    /// Begins a value.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Writes a chunk of the current value, and the iterator that `SCANDUMP` returned with it.
+    /// Writes a chunk of the current value, with the iterator that `SCANDUMP` returned with it.
     ///
     /// ```
     /// use rollcall_core::persist::file::{FileError, Writer};
@@ -115,7 +115,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Writes a whole value: its kind, key and expiry, then each chunk with the iterator that `SCANDUMP` returned.
+    /// Writes a whole value: its entry, then each chunk with the iterator that `SCANDUMP` returned.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -184,7 +184,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Whether a value has been begun and already has chunks.
+    /// Whether a value has been begun and has chunks.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -201,8 +201,8 @@ impl<W: Write> Writer<W> {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
 
-    /// Returns the underlying writer, with an unfinished file. A [`Reader`](super::Reader) can read what has been
-    /// written.
+    /// Returns the underlying writer, with an unfinished file, of which a [`Reader`](super::Reader) can read what has
+    /// been written.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
@@ -225,7 +225,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Ends a record with the checksum of all bytes of the file before.
+    /// Ends a record with the checksum of the file so far.
     fn put_sum(&mut self) -> Result<(), FileError> {
         let sum = self.sum.digest();
         self.put(&sum.to_le_bytes())
