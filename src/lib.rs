@@ -148,9 +148,9 @@ fn set_options(ctx: Ctx) {
 
 /// Called before the server unloads the module. Fails once a thread of this module has started.
 ///
-/// The server does not unload a module with data types, with one exception: Redis 8 unloads it again if `MODULE LOADEX`
-/// has a `CONFIG` that no option takes. No thread has started then. Redis 8 would fail an assertion if this function
-/// returned an error.
+/// The server does not unload a module with data types, with one exception: Redis 8 unloads the module right after
+/// loading it if `MODULE LOADEX` has a `CONFIG` that no option takes. No thread has started then. Redis 8 would fail an
+/// assertion if this function returned an error.
 ///
 /// # Safety
 /// Must be called by the server.

@@ -52,8 +52,8 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
-    /// The limits of a COPY. On a Valkey in a cluster there are none: a client's COPY looks like one that another node
-    /// sends while a slot migrates to this node, and that must succeed.
+    /// The limits of a COPY. On a Valkey in a cluster there are none. There, another node may send a COPY while a slot
+    /// migrates to this node. That COPY must succeed, and cannot be told from a client's.
     pub fn for_copy() -> Self {
         let has_none = must_store() || is_valkey() && server_flags() & raw::REDISMODULE_CTX_FLAGS_CLUSTER != 0;
         let none = has_none.then_some(Bounds { key_bytes: u64::MAX, left: None });

@@ -19,7 +19,7 @@ const FIELD: &str = "coded payload";
 /// The number `k` of low bits of a gap that are written as they are. It is the best choice for bits that are set at
 /// random (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
 fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
-    // Equation 8 of Kiely's paper: log2((mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2)), rounded down. `halves / ones` is twice
+    // Kiely's equation 8: log2((mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2)), rounded down. `halves / ones` is twice
     // (mean gap + 1/2), and 123 / 256 is close to ln((1 + sqrt 5) / 2).
     let ones = num_ones.max(1);
     let halves = num_bits.saturating_sub(num_ones).saturating_mul(2).saturating_add(ones);

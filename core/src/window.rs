@@ -202,7 +202,7 @@ impl Window {
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
-            // Clocks differ a little, so one slice ahead of the clock is tolerated.
+            // Clocks differ a little, so the newest slice may be one slice ahead of the clock.
             Some(clock) if newest > clock.saturating_add(1) => Move::Rebase(clock),
             _ => Move::Stay,
         }

@@ -47,7 +47,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     fn options(&self) -> String;
 
     /// Whether a replica creates a value with these parameters from the client's command without changes. A replica
-    /// uses the library's defaults, so no later version may change them.
+    /// uses the library's defaults for missing options, so no later version may change these defaults.
     fn is_implied(&self) -> bool;
 
     /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY` and `ERROR` if there is a

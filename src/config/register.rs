@@ -12,8 +12,8 @@ use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, OwnedString, RedisModuleString, WARNING, guard, log_anywhere};
 
-/// Registers every option. The server then sets each from redis.conf, or to its initial value. If it rejects one, this
-/// function logs the reason and returns false.
+/// Registers every option. The server then sets each from redis.conf, or to its initial value. If the server rejects an
+/// option, this function logs the reason and returns false.
 ///
 /// Some options exist in Redis 8 too. On Redis 8 they get the name without a prefix, as in a redis.conf for Redis 8,
 /// and the prefixed name as its alias. They get only the prefixed name if RedisBloom has the name without a prefix, or

@@ -63,8 +63,8 @@ pub unsafe fn begin() {
     }
 }
 
-/// The number of blocks of each size with which malloc's alignment is tested. They are freed at the end, because malloc
-/// would return a freed block again.
+/// The number of blocks of each size with which malloc's alignment is tested. The blocks are freed at the end, because
+/// malloc would return a freed block again.
 const TRIED: usize = 16;
 
 /// Measures the alignment of malloc's blocks. Several sizes are tried, because all blocks of one size may be aligned by
@@ -150,8 +150,8 @@ fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
-/// The size of the block that Rust allocates for a panic. It requests an alignment of 8, but LLVM's unwinder needs 16.
-/// Every malloc aligns a block of 64 bytes to 16.
+/// The size of the block that Rust allocates for a panic. Rust requests an alignment of 8, but LLVM's unwinder needs
+/// 16. Every malloc aligns a block of 64 bytes to 16.
 const PANIC_BYTES: usize = 56;
 
 /// The bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
@@ -229,7 +229,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         let base = server_alloc(size, zeroed);
         let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
         if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-            // Other blocks showed the alignment, but this block does not have it and cannot be used.
+            // The blocks with which the alignment was tested had it, but this block does not, and cannot be used.
             if let Some(free) = raw::RedisModule_Free {
                 free(base.cast());
             }

@@ -66,9 +66,9 @@ pub static PROMOTIONS: Metric = Metric::new();
 pub static FILTER_ITEMS_REJECTED: Metric = Metric::new();
 /// Items that `LC.ADMIT` rejected because of its limit.
 pub static COUNTER_ITEMS_REJECTED: Metric = Metric::new();
-/// Forward moves of filters' sliding windows.
+/// How often the sliding window of a filter moved forward.
 pub static FILTER_ADVANCES: Metric = Metric::new();
-/// Forward moves of counters' sliding windows.
+/// How often the sliding window of a counter moved forward.
 pub static COUNTER_ADVANCES: Metric = Metric::new();
 
 #[cfg(test)]

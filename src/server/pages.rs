@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn memory_becomes_resident_and_stays_what_it_is() {
-        // Memory of this size is new. Its edges may be in physical memory already, as parts of huge pages, but not its
-        // middle.
+        // For this size, malloc takes new memory from the kernel. Its edges may be in physical memory already, as parts
+        // of huge pages, but not its middle.
         let memory = vec![0u8; 64 << 20];
         let part = &memory[(32 << 20) + 5000..][..1_000_000];
         make_resident(&part[..1000]);

@@ -6,7 +6,7 @@ use super::ffi::c_str;
 
 pub const TEXT: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
-/// major * 10000 + minor * 100 + patch
+/// The version as a number: major * 10000 + minor * 100 + patch.
 pub const NUMBER: c_int =
     number(env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"));
 

@@ -54,7 +54,8 @@ verbs! {
     /// `MADD` adds several items to a filter. Counters have no `MADD`, because `LC.ADD` takes several items.
     Madd = "MADD", "add";
     Remove = "REM", "rem";
-    /// The items that `ADMIT` adds are replicated by another command. Its event is sent if it rejected items.
+    /// The items that `ADMIT` adds are replicated by another command. The event of `ADMIT` is sent if it rejected
+    /// items.
     Admit = "ADMIT", "reject";
     Advance = "ADVANCE", "advance";
     Merge = "MERGE", "merge";

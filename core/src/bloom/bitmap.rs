@@ -15,6 +15,7 @@ pub(crate) const LINE_BITS: u32 = 512;
 
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
+/// 512 bits in one cache line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);

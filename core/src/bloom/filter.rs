@@ -458,8 +458,8 @@ impl Present<'_> {
         // The sum of no rates may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // An item sets the same bits only in sub-filters of equal size. If a generation has several sub-filters, sizes
-        // differ, and items that were added again do not lower the rate.
+        // An item sets the same bits only in sub-filters of equal size. If a generation has several sub-filters, their
+        // sizes differ, and the rate is not lowered.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };

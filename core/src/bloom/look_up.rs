@@ -170,7 +170,7 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
         return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
-    // Few absent items match in their first line, so few hashes stay undecided.
+    // Few absent items have all bits of their first line set, so few hashes stay undecided.
     let open = probe::screen_chunk(shape, lines, hashes);
     Screened { open, num_oldest: 1, ..Screened::found(0) }
 }
@@ -187,7 +187,7 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
 }
 
 /// The first step of a look-up in several sub-filters, group after group, newest first. In the oldest group only first
-/// lines are compared. The hashes that match there stay undecided, while their other lines are fetched from memory.
+/// lines are compared. Hashes with all bits set there stay undecided, while their other lines are fetched from memory.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     let mut far = None;
@@ -215,13 +215,14 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
             }
         }
         let Some(next) = next else {
-            // This was the oldest group. `resolve_chunk` will decide the hashes that match in their first line here.
+            // This was the oldest group. `resolve_chunk` will decide the hashes whose bits in the first line are all
+            // set.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
         if expected == Expected::Present && is_far() {
-            // Most of the matching hashes will be found in this group, so lines of the next group are prefetched only
-            // for the others.
+            // Most hashes whose bits in the first line are all set will be found in this group. Lines of the next group
+            // are prefetched only for the others.
             prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);
@@ -315,8 +316,8 @@ fn newest(candidates: Candidates) -> Option<usize> {
 }
 
 /// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes the mask of the
-/// sub-filters that match to `candidates`, which is all 0 before. Returns the mask of the hashes that match in any
-/// sub-filter.
+/// sub-filters in which all its bits are set to `candidates`, which is all 0 before. Returns the mask of the hashes for
+/// which there is such a sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));

@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// With or without checksums in the chunks of a dump.
+/// The format of the chunks of a dump: with or without checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFormat {
     /// A chunk is a piece of payload and its checksum.

@@ -39,7 +39,8 @@ fn size_classes_are_jemallocs() {
 fn over_aligned_blocks_keep_their_base() {
     let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = layout(640, 64);
-    // An allocator that aligns whole cache lines needs no padding for them. Unit tests assume none that does.
+    // Some allocators align whole cache lines to cache lines, so that these need no padding. Unit tests assume one that
+    // does not.
     let requests = || {
         let blocks = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16), (100, 16), (640, 8)];
         blocks.map(|(size, align)| malloc_size(size, layout(size, align)).unwrap())
@@ -73,7 +74,7 @@ mod odd {
     const NOTE: usize = 8;
 
     pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-    /// The calls of the reallocating function that ends the process when memory is lacking.
+    /// The number of calls of the reallocating function that ends the process when memory is lacking.
     pub static MOVED: AtomicUsize = AtomicUsize::new(0);
 
     unsafe fn made(size: usize, zeroed: bool) -> *mut c_void {

@@ -53,7 +53,7 @@ pub fn state() -> &'static str {
     if IS_WANTED.load(Ordering::Relaxed) { kernel::forbidden_by().unwrap_or("yes") } else { "no" }
 }
 
-/// False in a forked child.
+/// Whether blocks of this process may have huge pages; false in a forked child.
 pub fn is_used() -> bool {
     match PROCESS.load(Ordering::Relaxed) {
         0 => false,

@@ -253,7 +253,7 @@ mod tests {
     use crate::hash::hash128;
     use crate::size_limit::Unlimited;
 
-    /// A saved word takes 16 bytes with its index.
+    /// Undoing insertions needs words of 16 bytes each, or a copy of the bitmap, whichever takes less memory.
     #[test]
     fn what_may_be_taken_back_is_kept_in_the_less_memory() {
         let mut filter = SubFilter::new(0.01, 1000, &Unlimited).unwrap();

@@ -175,7 +175,7 @@ impl Live<'_, BloomFilter> {
 struct AddedChunk {
     new: Marks,
     changed: bool,
-    /// The number of hashes, in order, that were added or found before an error.
+    /// The number of hashes, from the first on, that were handled before an error.
     handled: usize,
 }
 
@@ -227,7 +227,7 @@ impl BloomFilter {
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
             // A single sub-filter inserts items without a look-up, so all their lines are prefetched. A look-up in
-            // several sub-filters reads the first lines first.
+            // several sub-filters begins with the items' first lines, so only these are prefetched.
             let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
             prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);

@@ -57,7 +57,7 @@ pub(crate) struct Generation {
     pub(crate) age: u32,
     pub(crate) len: u32,
     /// The number of this slice's items that were added again in a later slice. The filter's number of items counts
-    /// them only there.
+    /// them only in the later slice.
     pub(crate) renewed: u64,
 }
 

@@ -225,8 +225,8 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // `nominal` is the rate for which a sub-filter is sized. Within its capacity, a sub-filter exceeds it only by
-        // chance. The newest sub-filter reaches it before the union grows.
+        // `nominal` is the rate for which a sub-filter is sized. Within its capacity, a sub-filter exceeds `nominal`
+        // only by chance. The newest sub-filter is filled up to `nominal` before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),

@@ -4,7 +4,7 @@
 //! The number of items in a line is nearly Poisson distributed. The error rate of a line is its mean over this
 //! distribution (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, section 3).
 //!
-//! The load is *defined* as the result of this bisection, to the last bit. **A change of any result of
+//! The load is *defined* as the result of the bisection in `largest_load`, to the last bit. **A change of any result of
 //! [`FullestLine::new`] makes stored filters unreadable.**
 
 use std::sync::LazyLock;
@@ -71,7 +71,7 @@ pub(super) struct LineRate {
     probes: usize,
     /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
     weights: [f64; NUM_TERMS],
-    /// The probability that an item sets at least one of `j` given bits: `1 - (1 - j/512)^probes`.
+    /// For each `j`, the probability that an item sets at least one of `j` given bits: `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
 }
 
@@ -79,7 +79,7 @@ pub(super) struct LineRate {
 static LINE_RATES: LazyLock<[LineRate; NUM_TERMS]> = LazyLock::new(|| std::array::from_fn(LineRate::new));
 
 impl LineRate {
-    /// At most [`MAX_PROBES_PER_LINE`] `probes`.
+    /// The error rate of a line in which an item sets `probes` bits, at most [`MAX_PROBES_PER_LINE`].
     pub(super) fn of(probes: u32) -> &'static LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }

@@ -108,8 +108,8 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the bits of the item with this hash. Returns whether any bit was 0, which a processor knows first, and how
-    /// many were.
+    /// Sets the bits of the item with this hash. Returns whether any bit was 0, and how many were. A processor knows
+    /// the first result earlier.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {
@@ -120,7 +120,8 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes in the mask `pending`. If `screened` is true, the first lines are known to match.
+    /// Looks up the hashes in the mask `pending`. If `screened` is true, all their bits in their first lines are known
+    /// to be set.
     pub(in crate::bloom) fn contains_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128], pending: Marks, screened: bool
     ) -> Marks {
@@ -141,7 +142,7 @@ kernel! {
 }
 
 kernel! {
-    /// Returns the mask of the hashes that match in their first line, and prefetches their other lines.
+    /// Returns the mask of the hashes whose bits in their first line are all set, and prefetches their other lines.
     pub(in crate::bloom) fn screen_chunk(
         shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128]
     ) -> Marks {
@@ -158,8 +159,8 @@ kernel! {
 
 kernel! {
     /// Looks up the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` is the mask of the
-    /// bitmaps in which its first line is known to match. Returns the mask of the hashes that any of these bitmaps
-    /// contains.
+    /// bitmaps in which its bits in the first line are known to be set. Returns the mask of the hashes that any of
+    /// these bitmaps contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]

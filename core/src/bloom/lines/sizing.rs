@@ -26,9 +26,8 @@ const FIRST_SHARE: f64 = 0.9;
 /// The fraction of a filter's error rate that all later sub-filters together may have. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
-/// Up to this error rate, a filter is full when it has counted as many items as its capacity. At higher rates it leaves
-/// too many new items uncounted, because it takes them for known ones, so its set bits decide too. Part of the stored
-/// format.
+/// Up to this error rate, a filter is full when it has counted as many items as its capacity. At higher rates, a filter
+/// takes many new items for known ones and does not count them, so its set bits decide too. Part of the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
