@@ -30,7 +30,7 @@ pub(crate) fn get(words: &[u64], index: usize) -> bool {
 pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     let (word, bit) = (&mut words[index / WORD_BITS], index % WORD_BITS);
     let before = *word;
-    // A branch could not be predicted.
+    // No branch, because a processor could not predict it.
     *word = before | 1 << bit;
     before >> bit & 1 == 0
 }

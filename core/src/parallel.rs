@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The bytes on which a thread works at a time. A piece takes a few hundred microseconds, ten times as long as starting
-/// a thread.
+/// The size of a piece, in bytes: a thread works on one piece at a time. A piece takes a few hundred microseconds, ten
+/// times as long as starting a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
 /// The largest number of threads of a pass. They use all of the memory's bandwidth.

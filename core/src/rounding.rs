@@ -3,8 +3,8 @@
 /// The variance that rounding adds.
 const ROUNDING: f64 = 1.0 / 12.0;
 
-/// The standard error of a number after rounding; `error` is that before. It is at least a half, so that two standard
-/// errors reach the next whole number.
+/// The standard error of a number after rounding; `error` is its standard error before. The result is at least a half,
+/// so that two standard errors reach the next whole number.
 ///
 /// ```
 /// use rollcall_core::unstable::rounding::error_of_whole;

@@ -21,8 +21,8 @@ pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// One shared copy of equal contents each. A full table is emptied: owners keep their contents, but later owners of
-/// equal contents share another copy.
+/// A table with one shared copy of equal contents. A full table is emptied: owners keep their contents, but later
+/// owners of equal contents share another copy.
 pub(crate) struct Pool<T>(Mutex<HashTable<(u64, Shared<T>)>>);
 
 impl<T> Pool<T> {

@@ -25,13 +25,13 @@ pub trait SizeLimit {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 
     /// Like [`check`](Self::check), for bytes that the operation does not need, but that save time. A limit that counts
-    /// its rejections must not count this one.
+    /// its rejections must not count rejections here.
     fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
         self.check(held_bytes, more_bytes).is_ok()
     }
 }
 
-/// So a limit can be chosen at run time, as a `&&dyn SizeLimit`.
+/// With this, a limit can be chosen at run time, as a `&&dyn SizeLimit`.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)

@@ -187,7 +187,7 @@ impl Window {
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
-            // Clocks differ a little, so a clock that is at most one slice behind is trusted.
+            // Clocks differ a little, so a clock that is at most one slice behind the present slice is trusted.
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }

@@ -17,8 +17,8 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 /// The parameters that are derived from those of a filter for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the filter. In RedisBloom's layout they are derived from the sub-filter, and right only in the
-    /// first.
+    /// The parameters of the filter. In RedisBloom's layout they are derived from the sub-filter, so only those of the
+    /// first sub-filter are right.
     pub(super) params: Params,
     /// The index in the filter, from 0 on; always 0 in RedisBloom's layout.
     index: u64,
@@ -39,12 +39,12 @@ pub(crate) struct Spec {
     pub(crate) classic: Option<Classic>,
 }
 
-/// Shared derived parameters: of first and of later sub-filters. They are separate, since a single long filter can fill
-/// one pool.
+/// Two pools of shared derived parameters: for first and for later sub-filters. A single long filter can fill a pool,
+/// so there are two.
 static SPECS: [Pool<Spec>; 2] = [Pool::new(), Pool::new()];
 
 impl Spec {
-    /// For sub-filter `index` of a filter in the cache-line layout.
+    /// The derived parameters of sub-filter `index`, in the cache-line layout.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the sub-filter would be too large.
@@ -69,7 +69,7 @@ impl Spec {
         )
     }
 
-    /// For a sub-filter in RedisBloom's layout.
+    /// The derived parameters of a sub-filter in RedisBloom's layout.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.

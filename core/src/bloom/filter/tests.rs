@@ -46,7 +46,7 @@ fn either_layout_behaves_alike() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let mut filter = filled(layout, 0..500);
         assert_eq!((filter.layout(), filter.sub_filters().len(), filter.capacity()), (layout, 3, 700));
-        // The rate of a single filter of 100 items deviates by 17 %.
+        // The rate of a single filter of 100 items deviates from the mean by 17 %.
         assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.013 && filter.fill_ratio() > 0.2);
         assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
         for (index, info) in filter.sub_filters().enumerate() {
@@ -166,7 +166,7 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
             });
         }
         let errors = absent.filter(|item| forced.may_contain(item)).count() as f64 / 200_000.0;
-        // The rate of a single filter of 100 items deviates by about an eighth.
+        // The rate of a single filter of 100 items deviates from the mean by about an eighth.
         assert!((would_be / errors - 1.0).abs() < 0.3, "{layout}: {would_be} {errors}");
     }
 }
@@ -248,7 +248,7 @@ fn unions_keep_their_rate_as_they_grow() {
         (2_000_000..2_100_000u32).for_each(|item| {
             both.add(item.to_le_bytes(), &Unlimited).unwrap();
         });
-        // The rate of a single filter of 2,000 items deviates by some percent.
+        // The rate of a single filter of 2,000 items deviates from the mean by some percent.
         assert!(both.false_positive_rate() < 1.02 * error_rate, "{}", both.false_positive_rate());
     }
 }

@@ -140,7 +140,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
     }
 }
 
-/// With half of all bits set, many items match in their first line, and few in all lines.
+/// With half of all bits set, many items have all bits of their first line set, and few have all bits of all lines.
 #[test]
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
@@ -204,7 +204,7 @@ fn lines_are_aligned_and_relocate() {
 fn sub_filters_are_equal_in_every_bit_and_number() {
     let same = |other: &SubFilter| filter(0.01, 1000) == *other;
     assert!(same(&filter(0.01, 1000)));
-    // A sub-filter with as many lines, but sized for one item less.
+    // Another sub-filter with the same number of lines, sized for one item less.
     let other = filter(0.01, 999);
     assert!(!same(&other) && other.as_bytes() == filter(0.01, 1000).as_bytes());
     let mut other = filter(0.01, 1000);

@@ -50,7 +50,7 @@ proptest! {
     ) {
         let mut now = 1_000_000u64;
         let (mut one, mut listed) = (filter(slices, refresh, capacity, now), filter(slices, refresh, capacity, now));
-        // The slice of each item.
+        // For each item, the slice in which it counts.
         let mut model: HashMap<u32, u64> = HashMap::new();
         for (later, items) in steps {
             now += later;
@@ -475,8 +475,8 @@ fn a_union_that_only_moves_on_changes_it() {
     assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
 }
 
-/// If one filter has all bits of a slice of the union, its number of items that were added again is taken. Otherwise
-/// the common fraction decides.
+/// If one filter has all bits of a slice of the union, this filter's number of items that were added again is taken.
+/// Otherwise their fraction is that of all filters together.
 #[test]
 fn unions_report_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {
