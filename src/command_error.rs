@@ -1,8 +1,8 @@
 //! Errors of commands, and the texts of all error replies.
 //!
-//! Clients match on the first words of an error. So each text begins with the text of RedisBloom for the same error, or
-//! on Redis 8 with the text of Redis 8, whose texts differ. The rest says what was expected or given. Every text begins
-//! with an error class such as `ERR`, even if the other text has none.
+//! Clients match on the first words of an error. So each text begins with RedisBloom's text for the same error, or on
+//! Redis 8 with the text of Redis 8, which may differ. The rest says what was expected or given. Every text begins with
+//! an error class such as `ERR`.
 
 use std::fmt::Display;
 

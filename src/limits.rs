@@ -2,8 +2,8 @@
 //!
 //! Before each command, the server evicts keys or rejects the command if its memory is above `maxmemory`. If this
 //! module rejected everything that does not fit, memory would stay just below `maxmemory`, and the server would never
-//! evict. So values may grow a little beyond `maxmemory`, by the slack. All commands of a script or transaction share
-//! the slack, since each reads the memory in use again.
+//! evict. So values may grow a little beyond `maxmemory`. This slack is shared by all commands of a script or
+//! transaction, since each reads the used memory again.
 
 use std::cell::{Cell, OnceCell};
 

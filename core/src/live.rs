@@ -1,8 +1,8 @@
 //! Changes of filters and counters, all through [`Live`].
 //!
 //! The caller gives the time of each change. If this time is in a later slice than the newest, the change first moves
-//! the window to that slice. A call that changes nothing does not move the window. But after the clock was set back,
-//! even a call that adds nothing new moves the window back to the clock's slice.
+//! the window to that slice. A call that changes nothing does not move the window, except back to the clock's slice
+//! after the clock was set back.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};

@@ -168,8 +168,8 @@ impl Partitioned {
     /// 6*sqrt(n/k)`, but at most `n`.
     ///
     /// By Bernstein's inequality, a part with a mean of `m = n/k` items exceeds this capacity with a probability below
-    /// `exp(-18 / (1 + 2/sqrt(m)))`. The probability that at least one of 1,024 parts with `m = 10,000` exceeds it is
-    /// below one in 45,000. Even then no item is lost: the part grows, or its false-positive rate rises slightly.
+    /// `exp(-18 / (1 + 2/sqrt(m)))`. Even then no item is lost: the part grows, or its false-positive rate rises
+    /// slightly.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;

@@ -154,9 +154,9 @@ impl<'a, F> Addition<'a, F> {
     }
 }
 
-/// Opens or creates the key of a command, and calls `add` to add the items and to reply, unless it returns an error.
-/// The second argument of `add` is true for a new key. If no item was handled and nothing changed, no key is created.
-/// Returns the key.
+/// Opens or creates the key of a command, and calls `add` to add the items and to reply. If `add` returns an error, it
+/// has not replied. Its second argument is true for a new key. No key is created if no item was handled and nothing
+/// changed.
 #[inline]
 pub(super) fn add<'a, T: Changing>(
     ctx: Ctx,

@@ -1,6 +1,5 @@
 //! Replicated `BF.*` commands, from a primary or the AOF. Another server has acknowledged them, so they must not fail
-//! here. If that server was RedisBloom, it may have read the options differently, have added items to a partially
-//! loaded filter, or have rejected some items.
+//! here. If that server was RedisBloom, it may have read the options differently.
 
 use rollcall_core::error::Error;
 

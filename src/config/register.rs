@@ -15,9 +15,9 @@ use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, OwnedString, RedisModuleStri
 /// Registers every option. The server then sets each from redis.conf, or to its initial value. If the server rejects an
 /// option, this function logs the reason and returns false.
 ///
-/// Some options exist in Redis 8 too. On Redis 8 they get the name without a prefix, as in a redis.conf for Redis 8,
-/// and the prefixed name as its alias. They get only the prefixed name if RedisBloom has the name without a prefix, or
-/// if `commands beside` or `commands lc` leave it to a module that is loaded later.
+/// Some options exist in Redis 8 too. On Redis 8 they get the name without a prefix, and the prefixed name as its
+/// alias. They get only the prefixed name if RedisBloom is loaded, or may be loaded later (`commands beside` or
+/// `commands lc`).
 pub fn register(ctx: Ctx) -> bool {
     let may_be_bare = facts::is_redis_8() && commands_at_first() == Commands::All;
     let register_bare = |option: &'static Setting| {

@@ -1,9 +1,8 @@
 //! Safe types around the server's raw API.
 //!
 //! Commands use the bindings of the crate `redis-module`, not its wrappers. The wrappers retain every argument and
-//! build a tree of values for every reply. That costs more than hashing the items and probing the filter. The types
-//! here read arguments in place, and write replies straight to the client. All functions here run while the server's
-//! lock is held, unless their comments say otherwise.
+//! build a tree of values for every reply, which costs more than hashing the items and probing the filter. All
+//! functions here run while the server's lock is held, unless their comments say otherwise.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
@@ -152,8 +151,8 @@ impl Ctx<'_> {
     /// Replicates the running command under the name `name`. `args` has all its arguments.
     ///
     /// The server replicates the array of arguments that it passed, so this function replaces the name in that array.
-    /// `RM_Replicate` would look up the command and copy all arguments even without a replica or an AOF. The API does
-    /// not promise which array is replicated; tests compare replicas on every supported server.
+    /// `RM_Replicate` would copy all arguments even without a replica or an AOF. The API does not promise which array
+    /// is replicated; tests compare replicas on every supported server.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         raw::replicate_verbatim(self.ptr);

@@ -2,8 +2,8 @@
 //!
 //! In an atomic slot migration (`CLUSTER MIGRATION`, Redis 8.4 and later), a key whose RESTORE fails is lost, because
 //! the other node deletes its copy nevertheless. So during an import only damaged keys may be rejected. The callback of
-//! RESTORE does not know whether the key is imported, so this file listens to the server's event. Commands that the
-//! other node sends during the import arrive as replicated commands, which have no limits.
+//! RESTORE does not know whether the key is imported, so this file listens to the server's event. Later commands of the
+//! other node arrive as replicated commands, which have no limits.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};

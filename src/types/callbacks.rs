@@ -56,8 +56,8 @@ pub fn register<T: Family>(
 /// Makes the running save or AOF rewrite fail, after a panic: no file may contain the incomplete value.
 ///
 /// The API has no function for this. So this function emits a command that the server does not know. The server checks
-/// for the resulting write error after the callback, and keeps the previous files. `DUMP` and `MIGRATE` do not check.
-/// They send a truncated value, which every `RESTORE` rejects.
+/// for the resulting write error after the callback, and keeps the previous files. `DUMP` and `MIGRATE` do not check:
+/// they send a truncated value, which every `RESTORE` rejects.
 ///
 /// # Safety
 /// `io` is the parameter of the running callback.

@@ -1,9 +1,8 @@
 //! Look-ups in a filter of many sub-filters.
 //!
 //! The positions of an item's bits in its first line are the same in every sub-filter; only the index of the line
-//! differs. So one mask of these bits is compared with a line of each sub-filter in a group. The comparison has no
-//! branch, because a mispredicted branch costs more than a comparison. In a full sub-filter, one line in thirty matches
-//! by chance. The item's other lines are read only in sub-filters that match.
+//! differs. So one mask of these bits is compared with a line of each sub-filter in a group, without a branch. In a
+//! full sub-filter, one line in thirty has all these bits set by chance. Only then are the item's other lines read.
 //!
 //! Nothing stored depends on the constants of this file.
 

@@ -18,10 +18,9 @@
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
-//! `codec.rs` describes numbers and rates. The payload has the bits of all sub-filters, oldest first. A line has 64
-//! bytes, or eight words: bit `i` of a line is bit `i % 64` of word `i / 64`. The numbers of lines, of lines per item
-//! and of bits per line follow from rate, capacity and expansion. They are stored for readers in other languages, which
-//! then need no formulas. Loading here compares them with the formulas.
+//! `codec.rs` describes numbers and rates. The payload has the bits of all sub-filters, oldest first. Bit `i` of a line
+//! is bit `i % 64` of word `i / 64`. The numbers of lines, of lines per item and of bits per line follow from the
+//! parameters. They are stored for readers in other languages, and compared when a header is loaded.
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::inline::{self, Inline};
@@ -157,8 +156,8 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
 }
 
 /// The format of the chunks of a dump. The fingerprint seeds their checksums, so that chunks are accepted only with a
-/// matching header. It covers all numbers that determine the positions of bits: the seed, the sizes of the sub-filters,
-/// and the slices that have items. Items may be added during a dump if they need no new slice or sub-filter.
+/// matching header. It covers what determines the positions of bits: the seed, the sizes of the sub-filters, and the
+/// slices that have items.
 pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);

@@ -16,9 +16,9 @@ use crate::heap::OnHeap;
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_to_vec};
 
-/// Whether `bytes` are a header in RedisBloom's format. This library's headers begin with a byte for the kind.
-/// RedisBloom's headers begin with the number of items, which may look like a kind. Such a header is RedisBloom's if
-/// its length is right for RedisBloom's format and it does not end with this library's checksum.
+/// Whether `bytes` are a header in RedisBloom's format. RedisBloom's headers begin with the number of items, which may
+/// look like the kind in this library's headers. Such a header is RedisBloom's if it has the right length for
+/// RedisBloom's format and does not end with this library's checksum.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {

@@ -189,8 +189,8 @@ impl BloomFilter {
     }
 
     /// Adds items in the order of the call, to the sub-filters from index `first` on: up to `most` items of `new`, and
-    /// all of `renewed`. Writes the outcomes for `new` to `reported`. If an item has no room, the item is rejected if
-    /// `goes_on`; otherwise the result is `None`. On success the result is the index of the last used sub-filter.
+    /// all of `renewed`. Writes the outcomes for `new` to `reported`. Returns the index of the last used sub-filter;
+    /// `None` if an item has no room and `goes_on` is false.
     fn fill(
         &mut self,
         first: usize,

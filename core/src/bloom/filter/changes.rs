@@ -241,9 +241,9 @@ impl BloomFilter {
 
     /// Adds the items with these hashes, at most 64, in order, up to the first rejected item.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
-        // All items are looked up here. Later, an item can become known only by items of this call, so it is looked up
-        // again only in sub-filters that this call changes. A single sub-filter with room for all items needs no
-        // look-up, since inserting shows whether an item is new.
+        // All items are looked up here. Later, only items of this call can make an item known, so only sub-filters that
+        // this call changes are looked up again. Items that all fit in a single sub-filter need no look-up: inserting
+        // shows whether an item is new.
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.chain().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());

@@ -6,9 +6,9 @@
 //! their age:           4     -     2     1     0
 //! ```
 //!
-//! A generation has the items of one slice, in one or more sub-filters. An item is looked up in all generations that
-//! have not expired, and added to the newest. A generation is made for its first item, and dropped as a whole when it
-//! expires. A filter without a window has one generation.
+//! A generation has the items of one slice, in one or more sub-filters. Items are added to the newest generation, and
+//! looked up in all that have not expired. A generation is dropped as a whole when it expires. A filter without a
+//! window has one generation.
 
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;

@@ -44,8 +44,8 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`. `merging` says how this filter's slices are renumbered before and
-    /// after the merge. The newest slice of the union is the latest of all filters. Expired slices are removed. Returns
+    /// Turns the filter into the union with `others`, without expired slices. `merging` says how this filter's slices
+    /// are renumbered before and after the merge. The newest slice of the union is the latest of all filters. Returns
     /// whether anything changed, and the removed sub-filters.
     ///
     /// If a merged sub-filter already has all bits of the union, the union takes over its number of items. Otherwise

@@ -8,9 +8,9 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! An item has bits in `b` of the `L` lines, `g` in each. The multiplication and the shift for `y` make the positions
-//! in a line depend on all bits of `x`. Cheaper ways were measured: taking positions from `x` itself raises the
-//! false-positive rate by 36 to 88 %, and double hashing modulo 512 raises it by 7 to 25 %.
+//! An item has bits in `b` of the `L` lines, `g` in each. The positions in a line depend on all bits of `x`. Cheaper
+//! positions were measured: bits of `x` itself raise the false-positive rate by 36 to 88 %, and double hashing modulo
+//! 512 by 7 to 25 %.
 //!
 //! The third summand of `x` is that of enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
 //! Verification", 2004). Without it, an unlucky `d` could choose the same line several times.

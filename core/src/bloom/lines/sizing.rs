@@ -119,13 +119,12 @@ impl RatedShape {
 /// The number of set bits at which a filter with this error rate is full; `None` if the number of items alone decides,
 /// as it does at rates up to 0.02.
 ///
-/// At a high rate a filter holds many more items than it counts, because it takes new items for known ones. At a rate
-/// of 0.5, a filter with as many counted items as its capacity would report 69 % of absent items as present. The set
-/// bits show how many items it really holds.
+/// At a high rate a filter takes many new items for known ones, and does not count them. At a rate of 0.5, a filter
+/// with as many counted items as its capacity would report 69 % of absent items as present. The set bits show how many
+/// items the filter really holds.
 ///
-/// The result is the expected number of set bits when the filter reaches its error rate. By chance, a filter reaches it
-/// some items earlier or later: the standard deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and `0.3 *
-/// sqrt(capacity)` at 0.05.
+/// The result is the expected number of set bits when the filter reaches its error rate. A single filter has as many
+/// set bits some items earlier or later: the standard deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5.
 ///
 /// **Part of the stored format**: replicas and loaded filters must grow at the same item.
 pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
@@ -215,8 +214,8 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
 }
 
 /// The error rate of the sub-filter with this index. The rates of all sub-filters sum to at most the filter's rate
-/// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007, section 3). The paper's rates fall
-/// geometrically. The series `1/(i*(i+1))` falls more slowly, so late sub-filters take fewer bits per item.
+/// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007, section 3). The series `1/(i*(i+1))`
+/// falls more slowly than the paper's rates, so late sub-filters take fewer bits per item.
 pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate

@@ -1,9 +1,9 @@
 //! Files with dumps of filters and counters, as the command-line tool writes and reads them. The repository's
 //! `docs/persistence.md` describes the format. [`to_bytes`](super::to_bytes) makes a file with a single value.
 //!
-//! A file has any number of values. Each value has an [`Entry`] (its kind, and its key and expiry if it comes from a
-//! server) and the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the checksum of the file so
-//! far. So a chunk that [`Reader`] returns is intact, and so is everything before it.
+//! A file has any number of values. Each value has an [`Entry`] and the chunks of its dump, as `SCANDUMP` returns them.
+//! Every record ends with the checksum of the file so far. So a chunk that [`Reader`] returns is intact, and so is
+//! everything before it.
 //!
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
