@@ -1,26 +1,8 @@
-//! The stored form of filters in the cache-line layout (`lines`).
+//! The stored form of filters in the cache-line layout (`lines`): see docs/persistence.md#header-of-a-filter-of-lines
+//! and docs/persistence.md#header-of-a-filter-with-a-window.
 //!
-//! | what | field |
-//! |---|---|
-//! | byte | kind and version: 0xf1, or 0xe1 with a window |
-//! | rate | error rate |
-//! | number | capacity (items) |
-//! | number | expansion, 0 = does not scale |
-//! | number | seed |
-//! | number, number | with a window: its length (seconds) and its number of slices |
-//! | byte | with a window: 1 if its clock is manual, or 4 if the key expires when empty; plus 2 for `REFRESH` |
-//! | number | with a window: the newest slice |
-//! | number | with a window: number of generations (slices with items); then for each generation, oldest first: |
-//! | number, number | with a window: its age in slices, and how many of its items were added again later |
-//! | number | number of sub-filters; then for each sub-filter: |
-//! | number, number | number of lines, number of items |
-//! | number, number | lines per item, bits per item in each line |
-//! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
-//! | 4 bytes | checksum |
-//!
-//! `codec.rs` describes numbers and rates. The payload has the bits of all sub-filters, oldest first. Bit `i` of a line
-//! is bit `i % 64` of word `i / 64`. The numbers of lines, of lines per item and of bits per line follow from the
-//! parameters. They are stored for readers in other languages, and compared when a header is loaded.
+//! The numbers of lines, of lines per item and of bits per line follow from the parameters. They are stored for readers
+//! in other languages, and compared when a header is loaded.
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::inline::{self, Inline};

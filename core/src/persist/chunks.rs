@@ -1,8 +1,7 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
-//! `SCANDUMP` returns each chunk with its iterator: 1 + the position in the payload at the end of the chunk. The
-//! header's iterator is 1. A chunk is a piece of payload and its checksum; RedisBloom's format has no checksums. A
-//! small value has only a header, which contains the payload.
+//! `SCANDUMP` returns each chunk with its iterator: 1 + the position in the payload at the end of the chunk
+//! (docs/persistence.md#chunks). A small value has only a header, which contains the payload.
 //!
 //! When a new slice of a window begins, expired bytes are removed, and all later bytes get other positions. A dump must
 //! then start again. So the iterators of a windowed value also have a stamp, which stands for the newest slice:

@@ -70,7 +70,7 @@
 //! | SCANDUMP, AOF | chunk 1 | further chunks, each a piece and its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is a
-//! part of the header (`inline.rs`). `bloom.rs` and `counting.rs` describe the fields of the headers.
+//! part of the header (`inline.rs`). `bloom.rs` and `counting.rs` write and read the fields of the headers.
 //!
 //! RedisBloom-compatible filters are stored as RedisBloom stores them (`redisbloom.rs`), without kind and checksums.
 //! `filter.rs` distinguishes the two formats. A partially loaded RedisBloom-compatible filter is stored in RDB files as

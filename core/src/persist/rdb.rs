@@ -1,13 +1,8 @@
 //! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] stand for the server, so that tests need none.
 //!
-//! A value in this library's own format consists of these primitives, in this order:
-//!
-//! | primitive | what |
-//! |---|---|
-//! | string | the header; if the payload is inline, nothing follows |
-//! | unsigned | the number of payload bytes that follow: all, or fewer for a partially loaded value |
-//! | unsigned | the checksum of that number: a damaged number could make a complete value look incomplete |
-//! | unsigned, string | for each piece of at most [`PIECE_BYTES`]: its checksum, and the piece |
+//! A value in this library's own format is its header and, unless the payload is inline, the number of payload bytes,
+//! the checksum of that number, and pieces with their checksums (docs/persistence.md#where-header-and-payload-go). The
+//! number has a checksum, because a damaged number could make a complete value look incomplete.
 //!
 //! Complete filters in RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
 

@@ -2,8 +2,7 @@
 //!
 //! **Chunks.** `SCANDUMP` returns the header with iterator 1, then the bytes of the sub-filters in pieces. No piece has
 //! bytes of two sub-filters. RedisBloom sends pieces of at most 16 MiB, and also loads smaller ones. Each piece has the
-//! iterator 1 + the position of its end. The last reply is 0 and an empty piece. The header has no magic, version or
-//! checksum:
+//! iterator 1 + the position of its end. The header has no checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -15,10 +14,7 @@
 //!
 //! Fields of a sub-filter have 8 bytes unless noted. If `n2` is not 0, the sub-filter has `2^n2` bits.
 //!
-//! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's unsigned numbers, doubles
-//! and strings: the number of items in all sub-filters, the number of sub-filters, the options (from version 2 on) and
-//! the growth (from version 4 on; before, it was always 2). Then each sub-filter has: capacity, error rate, hashes,
-//! bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
+//! **RDB.** The fields of a value are listed in docs/persistence.md#classic-filters.
 //!
 //! Filters of releases before 2.0 have 32-bit hashes and are rejected. They have the encoding version 0 or 1, or lack
 //! the option FORCE64.
