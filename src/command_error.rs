@@ -35,8 +35,8 @@ pub enum CommandError {
     StillLoading(StillLoading),
     /// A client called a filter command, but the option `commands` is `lc`.
     NoFilters,
-    /// The command needs a classic (RedisBloom-compatible) filter, but this module has not registered BF.*. The field
-    /// is the value of the option `commands`.
+    /// The command needs RedisBloom's data type, which this module has only if it has registered BF.*. The field is the
+    /// value of the option `commands`.
     NoClassic { commands: &'static str },
     /// An option or argument that is not accepted, and why.
     Argument(String),
@@ -78,7 +78,7 @@ const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: 
     to have RF.*, or with commands all to have BF.* too";
 
 impl CommandError {
-    /// The error for the argument `what`: the client gave `got`, which is not an `expected` number.
+    /// The error for the argument `what`: the client gave `got` instead of the `expected` kind of number.
     pub fn not_a(expected: impl Display, what: &str, got: &[u8]) -> CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
@@ -124,7 +124,8 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
         (Parameter::Expansion, true) => {
             format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
         }
-        // RedisBloom's text ends with the space after the bracket, so this text has no comma there.
+        // RedisBloom's text ends with the space after `1)`. This text begins with it, so it has no comma before the
+        // space.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")

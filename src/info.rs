@@ -41,8 +41,8 @@ fn all_keys(kinds: &Kinds) -> u64 {
 }
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
-    // The server shows a section with an empty name under the module's name. It puts the module's name before each
-    // name, and ignores fields of sections that were not requested.
+    // The server shows a section with an empty name under the module's name. It puts the module's name before the names
+    // of sections and fields, and ignores fields of sections that were not requested.
     let begin = |section: &str| raw::add_info_section(ctx, Some(section)) == Status::Ok;
     let add = |name: &str, value| {
         raw::add_info_field_unsigned_long_long(ctx, name, value);

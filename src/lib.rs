@@ -34,12 +34,13 @@ use types::callbacks::{rdb_load, rdb_load_classic, register};
 use types::family::{CLASSIC, COUNTERS, LINES};
 
 /// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the crate `redis-module`
-/// lacks. It allows the server to migrate slots with values of this module, as the commands of an AOF rewrite.
+/// lacks. It allows the server to migrate slots with values of this module, which it sends as commands, as in an AOF
+/// rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
-/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks:
-/// `rdb_save` may run on another thread while clients read the value, and a key opened for writing may be null. The
-/// server saves without a fork only if all modules set it.
+/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. It allows
+/// the server to run `rdb_save` on another thread while clients read the value, and to return null when a key is opened
+/// for writing. The server saves without a fork only if all modules set it.
 const HANDLE_FORKLESS: u32 = 1 << 6;
 
 /// True from the end of a successful [`load`] until the module is unloaded.

@@ -65,9 +65,9 @@ impl<'a> ServerLimit<'a> {
         self.ctx.is_some_and(must_obey)
     }
 
-    /// Compares the new size of a value with `max-key-bytes`, and what the allocator reserves for `more_bytes` with the
-    /// memory left under `maxmemory`. The new size is that of `BF.INFO key SIZE` and `LC.INFO key SIZE`. `more_bytes`
-    /// count as one block, because nearly all of them are one bitmap.
+    /// Compares the new size of a value, as `BF.INFO key SIZE` and `LC.INFO key SIZE` report it, with `max-key-bytes`.
+    /// Also compares `more_bytes`, rounded up as the allocator does for one block, with the memory left under
+    /// `maxmemory`.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {

@@ -31,7 +31,7 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
     // The high parts of all gaps together take at most one bit for every `2^low_bits` zeros of the bitmap. Each gap
-    // also takes a zero and its low bits.
+    // also takes its low bits, and the bit that ends its high part.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 

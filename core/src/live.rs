@@ -45,7 +45,7 @@ pub struct Outcome<F> {
     pub before: Move,
     /// Whether anything changed, apart from moves of the window.
     pub changed: bool,
-    /// The renumbering of slices ([`Move::Rebase`]) after a merge; [`Move::Stay`] after other changes.
+    /// The move of the window ([`Move::Rebase`]) that follows a merge; [`Move::Stay`] after other changes.
     pub after: Move,
     /// The data that expired when the window moved. Freeing it may take long.
     pub expired: F,
@@ -101,7 +101,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
-    /// How merging `others` at `time` renumbers the slices. The server module calls this method.
+    /// The moves of the window before and after merging `others` at `time`. The server module calls this method.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] or [`Error::Incompatible`] if the merge would make items expire early.

@@ -60,12 +60,12 @@ pub enum Time {
     /// A time of the system clock, in seconds since the Unix epoch. Without a window, or with a manual clock source,
     /// the time has no effect.
     At(u64),
-    /// The time that the window has already reached, so that it does not move. It is for values without a window, for
-    /// windows with a manual clock source, and for replicas, to which a primary sends every move.
+    /// The window does not move. For values without a window, windows with a manual clock source, and replicas, to
+    /// which a primary sends every move.
     Reached,
 }
 
-/// The move of a window that a change at a given time needs first.
+/// How a window has to move before its value is changed at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
     /// No move is needed.
@@ -82,7 +82,8 @@ impl Window {
     /// The longest window, in seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of `seconds` seconds in `slices` slices of whole seconds, or in fewer slices if these cover the window.
+    /// A window of `seconds` seconds in at most `slices` slices. The length of a slice is rounded up to whole seconds,
+    /// so fewer slices may be enough.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`, or if `seconds` is 0, more than
@@ -187,7 +188,7 @@ impl Window {
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
-            // Clocks differ a little, so a clock that is at most one slice behind the present slice is trusted.
+            // Clocks differ a little, so the newest slice may be one slice ahead of the clock.
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }
@@ -208,9 +209,9 @@ impl Window {
         }
     }
 
-    /// How a merge renumbers the slices of its destination. `newest` is the newest slice of the destination, and
-    /// `sources` are those of the sources. A replicated merge, at [`Time::Reached`], accepts any source, because the
-    /// primary has done so.
+    /// The moves of the destination's window before and after a merge. `newest` is the newest slice of the destination;
+    /// `sources` has the newest slice of each source. A replicated merge, at [`Time::Reached`], accepts any source,
+    /// because the primary has done so.
     ///
     /// # Errors
     /// [`Ahead`] if the merge would make items of the destination expire early.
@@ -240,14 +241,14 @@ impl Window {
     }
 }
 
-/// How a merge renumbers its destination's slices, if they are ahead of the clock. The server module uses this type.
+/// The moves of a merge's destination, if the clock was set back. The server module uses this type.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// The [`Move::Rebase`] before the merge, if only the destination is more than a slice ahead of the clock.
+    /// The move back to the clock's slice, if the destination is more than a slice ahead of the clock and some source
+    /// is not.
     pub before: Move,
-    /// The [`Move::Rebase`] after the merge, if the destination and all sources are more than a slice ahead of the
-    /// clock.
+    /// The move back to the clock's slice, if the destination and all sources are more than a slice ahead of the clock.
     pub after: Move,
 }
 

@@ -13,7 +13,7 @@ pub const TYPE_OF_COUNTERS: &str = "RCcounter";
 pub const NOT_FOUND: &str = "not found";
 /// The error for a rejected `LOADCHUNK`: the chunk is damaged or out of order, or the value is complete.
 pub const BAD_DATA: &str = "received bad data";
-/// The first word of the error that a dump by `SCANDUMP` must start again.
+/// The first word of the error after which a client must begin its dump by `SCANDUMP` again.
 pub const STALE: &str = "STALE";
 
 /// How much of a partially loaded value has been received, as errors of commands on it report.

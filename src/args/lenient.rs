@@ -17,7 +17,7 @@
 //! | | read as |
 //! |---|---|
 //! | rate | what `strtod` takes, hexadecimal too, without blanks before it; more than 0 and less than 1 |
-//! | capacity | a signed 64-bit number as the server writes it; at least 1 |
+//! | capacity | a signed 64-bit number in decimal digits, without `+` and leading zeros; at least 1 |
 //! | expansion | like the capacity; only its lower 32 bits are kept |
 //!
 //! If the lower 32 bits of the expansion are 0, RedisBloom makes a second sub-filter without bits, which contains every

@@ -39,7 +39,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     let to = read_target(args)?;
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
-        // On a replica, the value may have been deleted, or be partially loaded.
+        // On a replica, the value may be missing or partially loaded. The command then does nothing.
         Ok(None) | Err(CommandError::StillLoading(_)) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
             let value = opened?.ok_or(CommandError::NotFound)?;

@@ -50,8 +50,8 @@ pub(super) trait Changing: Family + Windowed {
         Ok(())
     }
 
-    /// Completes a partially loaded value before a replicated command adds items to it. If values of this type cannot
-    /// be completed, nothing happens and the command fails.
+    /// Completes a partially loaded value before a replicated command adds items to it. By default the value stays
+    /// partially loaded, and the command fails.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
         Ok(())
     }
@@ -100,9 +100,9 @@ pub(super) fn reserve<T: Changing>(
 
 #[derive(Default)]
 pub(super) struct Handled<'a> {
-    /// The number of items before the first rejected item, or 0 if `some` has the items.
+    /// The number of items before the first rejected item; 0 for `ADMIT`.
     pub(super) items: usize,
-    /// The items with which `ADMIT` changed the value, which need not be the first items.
+    /// The items with which `ADMIT` changed the value; empty for other commands.
     pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,

@@ -129,7 +129,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         // An estimating counter cannot answer for any item, so the reply is a single error.
         view.contains(items.get(0).bytes())?;
     }
-    // An estimating counter gives no error only if all its members have expired. It then contains no item.
+    // If a counter that estimates gets here, all its members have expired. It then contains no item.
     let view = view.filter(|view| view.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {

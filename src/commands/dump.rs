@@ -117,8 +117,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Begins a partially loaded value from the header of a dump.
 ///
-/// If this module has not registered BF.*, a client cannot begin to load a RedisBloom-compatible filter. The AOF can,
-/// since it holds the partially loaded filters.
+/// If this module has not registered BF.*, it rejects a RedisBloom-compatible filter from a client. It accepts a
+/// partially loaded one from the AOF, which may hold such filters.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {

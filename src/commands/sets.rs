@@ -1,5 +1,5 @@
-//! Set operations on several counters, and LC.COUNTSINCE and LC.HISTORY. With `SINCE`, only the members of the last
-//! seconds count.
+//! Set operations on several counters, and LC.COUNTSINCE and LC.HISTORY. `SINCE seconds` leaves out members that were
+//! last added longer ago.
 
 use rollcall_core::counting::{self, Counter, Estimated, Member, View};
 use rollcall_core::error::{Error, Parameter};

@@ -1,4 +1,4 @@
-//! Sliding windows of filters and counters: the time at which they are read, and their options.
+//! Sliding windows of filters and counters: the time that a command uses for them, and their options.
 
 use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;

@@ -13,7 +13,7 @@ static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"),
 /// The prefixes of RedisBloom's arguments for cuckoo filters: `CF_` before Redis 8, `CF-` since then.
 const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 
-/// The prefix of valkey-bloom's options, sometimes after the name of its module, `BF.`.
+/// The prefix of valkey-bloom's options, which is also written `BF.BLOOM-`.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
 /// Options of valkey-bloom that have a replacement here, with the advice of the error.

@@ -294,7 +294,7 @@ pub fn commands() -> Commands {
     Commands::from_bits(COMMANDS.bits())
 }
 
-/// Which commands the argument of `loadmodule` selects, before the server has read redis.conf.
+/// The commands that the argument of `loadmodule` selects, until the server has read redis.conf.
 pub fn commands_at_first() -> Commands {
     Commands::from_bits(COMMANDS.initial())
 }

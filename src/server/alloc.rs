@@ -89,7 +89,7 @@ unsafe fn malloc_alignment() -> usize {
     }
 }
 
-/// Allocates [`TRIED`] new blocks of `size` bytes. Returns whether `is_right` is true for all.
+/// Tests the server's allocator with [`TRIED`] new blocks of `size` bytes. Returns whether `is_right` is true for all.
 ///
 /// # Safety
 /// The pointers to the server's functions are filled in.
@@ -150,8 +150,8 @@ fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
-/// The size of the block that Rust allocates for a panic. Rust requests an alignment of 8, but LLVM's unwinder needs
-/// 16. Every malloc aligns a block of 64 bytes to 16.
+/// The size of the block that Rust allocates for a panic, with an alignment of 8. LLVM's unwinder needs 16, so 64 bytes
+/// are requested: every malloc aligns these to 16.
 const PANIC_BYTES: usize = 56;
 
 /// The bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
@@ -229,7 +229,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         let base = server_alloc(size, zeroed);
         let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
         if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-            // The blocks with which the alignment was tested had it, but this block does not, and cannot be used.
+            // The tested blocks had this alignment, but this block does not, and cannot be used.
             if let Some(free) = raw::RedisModule_Free {
                 free(base.cast());
             }
@@ -361,8 +361,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so the same alignment. Otherwise its contents could not be
-            // used, and the old block is already freed.
+            // The new block has the same size class, and so should have the same alignment. If it does not, the
+            // contents are lost, because the old block is already freed.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }

@@ -39,15 +39,15 @@ mod linux {
     use super::huge;
     use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
-    /// The smallest memory, in bytes, for which all pages are requested. For less memory, the call takes as much time
-    /// as it saves.
+    /// The smallest memory, in bytes, for which [`populate`] is worth its time. For less, it takes as much time as it
+    /// saves.
     pub const RESIDENT_BYTES: usize = 64 * 1024;
 
     /// The bytes that are given back to the kernel in one step, which takes a few hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
-    /// The alignment in bytes of a step: a multiple of every page size up to 64 KiB. On a system with larger pages,
-    /// Linux rejects memory that begins inside a page.
+    /// The alignment in bytes of the memory that is given back: a multiple of every page size up to 64 KiB. On a system
+    /// with larger pages, Linux rejects memory that begins inside a page.
     const LARGE_PAGE_BYTES: usize = 64 << 10;
 
     /// The alignment in bytes of the range for which pages are requested: the smallest page size. On a system with

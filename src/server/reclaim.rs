@@ -92,8 +92,8 @@ fn work(receiver: &Receiver<Garbage>) {
     }
 }
 
-/// Starts the background thread if a value of `bytes` bytes will be freed there. Later, when memory is lacking,
-/// jemalloc would crash in a new thread. Also wakes the thread if pages of the value have to become huge.
+/// Starts the background thread now if it will free this value of `bytes` bytes, because jemalloc would crash in a
+/// thread that starts when memory is lacking. Also wakes the thread to make pages of the value huge.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64
         && let Some(sender) = reclaimer()

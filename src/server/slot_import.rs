@@ -22,7 +22,7 @@ pub fn is_running() -> bool {
 }
 
 /// Subscribes to the server's events of slot migrations. Redis before 8.4 rejects the subscription. Valkey is skipped,
-/// because there the number stands for another event.
+/// because it uses the id of this event for another event.
 pub fn register(ctx: Ctx) {
     if !facts::is_valkey() {
         let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION, dataver: 1 };

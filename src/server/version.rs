@@ -14,7 +14,7 @@ const fn number(major: &str, minor: &str, patch: &str) -> c_int {
     part(major) * 10_000 + part(minor) * 100 + part(patch)
 }
 
-/// Parses one part of a version. It must be below 100, to leave the previous part unchanged.
+/// Parses one part of a version. It must be below 100, because it takes two decimal digits of [`NUMBER`].
 const fn part(digits: &str) -> c_int {
     match c_int::from_str_radix(digits, 10) {
         Ok(part) if part < 100 => part,

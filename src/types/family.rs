@@ -73,7 +73,7 @@ pub trait Family: Stored + OnHeap {
     /// The data type of all values except complete classic (RedisBloom-compatible) filters.
     const OWN_TYPE: &'static DataType;
 
-    /// Whether `handle` is a data type of filters, or of counters.
+    /// Whether `handle` is a data type of this family.
     #[inline]
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == Self::OWN_TYPE.handle()

@@ -364,8 +364,7 @@ impl BloomFilter {
     /// The bytes of the filter with all bitmaps. For a RedisBloom-compatible filter, the number that RedisBloom's
     /// `BF.INFO` reports.
     pub fn size_bytes(&self) -> u64 {
-        // In the layout `lines`, a single sub-filter is stored in the filter itself. RedisBloom keeps every sub-filter
-        // in a list.
+        // In the layout `lines`, a single sub-filter is stored in the filter itself, whose size `held_bytes` includes.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -443,7 +442,7 @@ impl Present<'_> {
 
     /// [`BloomFilter::fill_ratio`] at this view's time.
     pub fn fill_ratio(&self) -> f64 {
-        // A loaded sub-filter may have bits set that no item can set.
+        // In a loaded sub-filter, more than `num_bits` bits may be set.
         let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
             let num_bits = sub_filter.spec.num_bits;
             (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
@@ -451,20 +450,20 @@ impl Present<'_> {
         if all > 0.0 { set / all } else { 0.0 }
     }
 
-    /// [`BloomFilter::false_positive_rate`] at this view's time. Slices that contain the same item share the false
-    /// positives that its bits cause, which lowers the rate.
+    /// [`BloomFilter::false_positive_rate`] at this view's time. An item that several slices contain causes the same
+    /// false positives in all of them, which lowers the rate.
     pub fn false_positive_rate(&self) -> f64 {
         let (live, generations) = (self.live(), &self.filter.generations()[self.filter.dead(self.slices_later).0..]);
         // The sum of no rates may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // An item sets the same bits only in sub-filters of equal size. If a generation has several sub-filters, their
-        // sizes differ, and the rate is not lowered.
+        // The rate is lowered only if each generation has a single sub-filter. Otherwise the sub-filters have different
+        // sizes, in which an item has different bits.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // An upper bound: the rate of a single bitmap with the items of all slices. There, an item that is in several
-        // slices counts once.
+        // An upper bound of the rate is that of a single bitmap with the items of all slices, in which each item counts
+        // once.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))

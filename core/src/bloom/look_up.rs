@@ -27,10 +27,12 @@ const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 /// where prefetching saves no time.
 const FAR_FROM_LINES: usize = 4096;
 
-/// The smallest sum of several bitmaps that are prefetched, in lines: 640 KiB, most of a second-level cache.
+/// Several bitmaps are prefetched only if they have this number of lines together: 640 KiB, most of a second-level
+/// cache.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
-/// The smallest of several bitmaps that is prefetched, in lines: 32 KiB. Smaller bitmaps stay in a cache near the core.
+/// Of several bitmaps, those with at least this number of lines, 32 KiB, are prefetched. Smaller bitmaps stay in a
+/// cache near the core.
 const ONE_FAR_FROM_LINES: usize = 512;
 
 /// If most items are expected to be present, this number of newest sub-filters, which hold most of the items, is looked
@@ -76,7 +78,7 @@ pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expec
 /// Each round works on chunks of up to 64 hashes:
 /// 1. Prefetch the first lines of `chunk`, unless they are in a cache.
 /// 2. Decide the hashes of `before`, the previous chunk, that the previous round left undecided.
-/// 3. Call `found` for `before` and hash the chunk `next`, item by item in turn, so that a processor overlaps both.
+/// 3. In turn, call `found` for a hash of `before` and hash an item of the chunk `next`. A processor overlaps both.
 /// 4. Compare the first lines of `chunk`, and prefetch the other lines of the hashes that stay undecided.
 ///
 /// The prefetches of a chunk follow each other closely, so that a processor looks up the addresses of several pages at
@@ -134,8 +136,8 @@ fn prefetch_first(group: &[SubFilter], hashes: &[Hash128], pending: Marks) {
     }
 }
 
-/// The first step of a look-up: compares the first lines of the hashes, and prefetches the lines that [`resolve_chunk`]
-/// reads for undecided hashes.
+/// The first step of a look-up: tests the bits of each hash in its first line. If all are set, the hash may stay
+/// undecided; its other lines, which [`resolve_chunk`] reads, are then prefetched.
 fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     match (sub_filters, hashes) {
         (_, [hash]) => Screened::found(look_up(sub_filters, *hash).into()),
@@ -177,7 +179,7 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
 /// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
     // Without a window, later sub-filters are larger, and the newest hold most items. With a window, sub-filters mostly
-    // have one size, and items are spread evenly. A wrong guess only costs time.
+    // have one size, and hold about as many items each. The guess by size may be wrong, which only costs time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
@@ -185,8 +187,9 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// The first step of a look-up in several sub-filters, group after group, newest first. In the oldest group only first
-/// lines are compared. Hashes with all bits set there stay undecided, while their other lines are fetched from memory.
+/// The first step of a look-up in several sub-filters, one of the [`groups`] after the other. In the last group, which
+/// has the oldest sub-filters, only the first line of each hash is read. [`resolve_chunk`] reads the other lines, after
+/// they have been fetched from memory.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     let mut far = None;
@@ -314,9 +317,9 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// Compares the first line of each hash in the mask `pending` in all sub-filters of the group. Writes the mask of the
-/// sub-filters in which all its bits are set to `candidates`, which is all 0 before. Returns the mask of the hashes for
-/// which there is such a sub-filter.
+/// For each hash in the mask `pending` and each sub-filter of the group, tests whether all bits of the hash in its
+/// first line are set. Writes the mask of the sub-filters in which they are to `candidates`, which is all 0 before.
+/// Returns the mask of the hashes for which there is such a sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
@@ -342,14 +345,15 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
     (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
 }
 
-/// The smallest number of bits per line among these sub-filters. The others have further bits that are compared later.
+/// The smallest number of bits that an item sets in one line of these sub-filters. Where it sets more, the others are
+/// tested later.
 #[inline(always)]
 fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which an item's first line has its bits. `x` gives the index of the line, which is the
-/// same in all bitmaps if `is_even`.
+/// The mask of the bitmaps in which an item's first line has its bits. `x` gives the index of the line. `is_even` says
+/// that all bitmaps have the same size, and so the same index.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -136,8 +136,8 @@ impl Windowing {
         self.window.slices() + 1
     }
 
-    /// The same window, with another answer to whether a server deletes the filter when all its items have expired. The
-    /// server module calls this method.
+    /// A copy with this value of `is_volatile`: whether a server deletes the filter when all its items have expired.
+    /// The server module calls this method.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
@@ -162,7 +162,7 @@ impl Windowing {
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
         // An absent item is looked up in all slices, so their error rates add up.
         let error_rate = params.error_rate / f64::from(self.generations());
-        // With `refresh`, all items may be added again in one slice.
+        // With `refresh`, all items may be added again in one slice, so each generation has room for all.
         let generations = if self.refresh { 1 } else { u64::from(self.window.slices()) };
         let of_generation = Params { error_rate, capacity: params.capacity.div_ceil(generations), ..*params };
         of_generation.validate()?;

@@ -17,8 +17,8 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 /// The parameters that are derived from those of a filter for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the filter. In RedisBloom's layout they are derived from the sub-filter, so only those of the
-    /// first sub-filter are right.
+    /// The parameters of the filter. In RedisBloom's layout, each sub-filter computes them from its own size, so only
+    /// those in the first sub-filter are right.
     pub(super) params: Params,
     /// The index in the filter, from 0 on; always 0 in RedisBloom's layout.
     index: u64,
@@ -96,8 +96,8 @@ impl Spec {
         )
     }
 
-    /// The parameters of the sub-filter that follows `newest` and gets the index `index`. `self` is the first
-    /// sub-filter's.
+    /// The parameters of the sub-filter that follows `newest` and gets the index `index`. `self` has the parameters of
+    /// the first sub-filter.
     ///
     /// # Errors
     /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] if the sub-filter would be too large.
@@ -186,8 +186,8 @@ impl Spec {
     /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
     /// sub-filters.
     pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // RedisBloom's layout keeps no part of the error rate back for later sub-filters, so only the present rate of a
-        // union is limited.
+        // RedisBloom's layout keeps no part of the error rate back for later sub-filters. So a merge checks only the
+        // union's present error rate.
         if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }

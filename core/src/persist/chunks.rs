@@ -36,7 +36,7 @@ const POSITION_BITS: u32 = 43;
 /// must start again.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
-/// The high bits of a `SCANDUMP` iterator, for the newest slice ([`Stored::stamp`]) of the value.
+/// The high bits of a `SCANDUMP` iterator, which encode the newest slice of the value ([`Stored::stamp`]).
 fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
@@ -65,7 +65,8 @@ fn max_piece(format: ChunkFormat) -> usize {
     }
 }
 
-/// A chunk of a dump, with its iterator. `room` makes the empty `Vec` for a chunk that cannot be borrowed.
+/// A chunk of a dump, with its iterator. `room` allocates the buffer for a chunk that cannot be borrowed from the
+/// value.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,

@@ -8,7 +8,7 @@ use crate::counting::payload::PayloadPart;
 pub struct Payload<'a> {
     /// The part with a given number; `None` after the last.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// The bytes of the payload: less than all parts while a value is being loaded.
+    /// The number of payload bytes: while a value is being loaded, those received so far.
     end: u64,
 }
 

@@ -94,8 +94,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
     /// The kind of the value: filter or counter.
     const KIND: Kind;
 
-    /// All fields of the value, and a small payload. A header has less than 64 KiB, so a failed allocation is not
-    /// handled.
+    /// All fields of the value, and its payload if this is small. A header has less than 64 KiB, so a failed allocation
+    /// is not handled.
     fn header(&self) -> Vec<u8>;
 
     /// The part of the payload outside the header; empty if the header contains the payload.
@@ -117,8 +117,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. It is for replicated chunks: a
-    /// primary with RedisBloom accepts chunks of a complete filter, in any order.
+    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. A replica needs this, because
+    /// a primary with RedisBloom accepts chunks for a complete filter too, in any order, and sends them on.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.

@@ -1,5 +1,5 @@
-//! The parameters of a new counter, from a command's options and the configuration, and as options for replicas and the
-//! AOF.
+//! Reads the parameters of a new counter from a command's options and the configuration. Writes parameters as options
+//! for replicas and the AOF.
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
@@ -27,7 +27,8 @@ impl Creating<Counter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
-        // For a replicated command, these are the library's defaults: a primary with other defaults sends them.
+        // A replicated command uses the library's defaults, because a primary sends all parameters that differ from
+        // them.
         let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
         Creation { params, window: None }
     }

@@ -1,5 +1,5 @@
-//! The parameters of a new filter, from a command's options and the configuration, and as options for replicas and the
-//! AOF.
+//! Reads the parameters of a new filter from a command's options and the configuration. Writes parameters as options
+//! for replicas and the AOF.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::{Error, Parameter};
@@ -38,7 +38,8 @@ pub(in crate::commands) struct Creation {
 }
 
 impl Creation {
-    /// Lowers the error rate of a client's RedisBloom-compatible filter to the largest rate of Redis 8, on Redis 8.
+    /// Lowers the error rate of a client's RedisBloom-compatible filter to [`LARGEST_RATE_OF_REDIS_8`], if the server
+    /// is Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);

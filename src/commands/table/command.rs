@@ -44,7 +44,7 @@ pub enum Keys {
     Remove,
     /// The first argument is emptied.
     Clear,
-    /// The window of the first argument moves forward.
+    /// The first argument is the key of a value whose window moves forward.
     Advance,
     /// All arguments are read.
     ReadAll,

@@ -101,7 +101,7 @@ pub fn next_page() -> bool {
     true
 }
 
-/// Removes a block that is about to be freed from the queue. Waits while one of its pages is becoming huge.
+/// Takes a block off the queue before it is freed. Waits while one of its pages is becoming huge.
 pub fn withdraw(block: *mut u8, bytes: usize) {
     if bytes < BLOCK_BYTES || !is_used() {
         return;

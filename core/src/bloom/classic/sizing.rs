@@ -9,7 +9,7 @@
 //! ENTRIES_IS_BITS  2^capacity; the capacity becomes the number of items that fit
 //! ```
 //!
-//! A bitmap has whole words of 64 bits. If `2^n2` is less than 64, the rest of the word stays unused.
+//! A bitmap consists of words of 64 bits. A sub-filter of fewer bits leaves the rest of its word unused.
 
 use super::super::bitmap::LINE_BYTES;
 use super::super::params::Params;

@@ -61,7 +61,7 @@ pub(super) struct Admitting {
     terms: Terms,
     /// New sub-filters, if the newest slice has to grow.
     more: Vec<SubFilter>,
-    /// The error that kept a filter without a window from growing. With a window, such an error ends the call earlier.
+    /// The error that kept a filter without a window from growing; `None` if the filter has a window.
     stopped: Option<Error>,
     reported: Vec<Admission>,
 }
@@ -133,8 +133,8 @@ impl BloomFilter {
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
-        // In a windowed filter, all admitted items fit. In other filters, the newest sub-filter is saved, so that its
-        // additions can be undone. A full sub-filter does not change and is not saved.
+        // The newest sub-filter is saved, so that its additions can be undone after a dry run or an error. A full
+        // sub-filter does not change.
         let before = match self.chain().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
                 Some(Undo::new(newest, sorted.new_items())?)
@@ -188,9 +188,9 @@ impl BloomFilter {
         (more, None)
     }
 
-    /// Adds items in the order of the call, to the sub-filters from index `first` on: up to `most` items of `new`, and
-    /// all of `renewed`. Writes the outcomes for `new` to `reported`. Returns the index of the last used sub-filter;
-    /// `None` if an item has no room and `goes_on` is false.
+    /// Adds up to `most` of the items `new`, and adds all items `renewed` again, in the order of the call, to the
+    /// sub-filters from index `first` on. Writes the outcomes for `new` to `reported`. Returns the index of the last
+    /// used sub-filter; `None` if an item has no room and `goes_on` is false.
     fn fill(
         &mut self,
         first: usize,

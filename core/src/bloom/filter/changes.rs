@@ -47,7 +47,7 @@ impl Windowed for BloomFilter {
         ring.list.drain(..generations);
         // The remaining slices have not expired, so `slices_later` is small and the cast loses nothing.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
-        // If memory for the list that is returned is lacking, the expired sub-filters are freed here.
+        // If there is no memory for the returned list, the expired sub-filters are freed here.
         Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
     }
 
@@ -131,9 +131,9 @@ impl Windowed for BloomFilter {
             (Move::Advance(slice), Some(newest)) => slice - newest,
             _ => 0,
         };
-        // If the clock had jumped ahead and was set back, the slices are renumbered even if all items are rejected.
-        // Otherwise the items of the filter would expire far too late, and a full filter would reject items all this
-        // time.
+        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
+        // are rejected. Otherwise the filter's items would expire far too late, and a full filter would reject items
+        // all this time.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
         live.outcome.changed |= admitting.renews();
@@ -186,8 +186,8 @@ impl BloomFilter {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // The newest slice lies in the future: the clock jumped ahead and was set back. Any item, even a known one,
-            // returns the filter to the clock's slice.
+            // The newest slice lies in the future: the clock jumped ahead and was set back. Adding any item, even a
+            // known one, first moves the window back to the clock's slice.
             _ => true,
         }
     }
@@ -210,7 +210,7 @@ impl BloomFilter {
     }
 
     /// Adds the items with these hashes, in order. Calls `added` for each with whether it was new. Sets `changed` if
-    /// the filter changes. While `added` is called for up to 64 hashes, the next 64 items are hashed.
+    /// the filter changes.
     ///
     /// # Errors
     /// The errors of [`Self::add_to_many`], for the first rejected item. The items before it are added.
@@ -265,8 +265,8 @@ impl BloomFilter {
                 (handled, result) = (left.trailing_zeros() as usize, Err(error));
                 break;
             }
-            // All hashes of `fitting` fit, so the room is not checked after each. `max` ends the loop even if the room
-            // of a new sub-filter is computed as 0.
+            // All hashes of `fitting` fit, so the room is not checked after each. `max` makes each round add at least
+            // one hash, even if the room of a new sub-filter is computed as 0.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.chain_mut().last_mut() else { break };
@@ -345,8 +345,8 @@ impl BloomFilter {
         }
     }
 
-    /// Makes the sub-filter that follows `newest` and `more` in the newest slice. Without it, the filter has `len`
-    /// sub-filters and takes `held_bytes` bytes.
+    /// Makes one more sub-filter for the newest slice, after its sub-filters `newest` and `more`. Without the new one,
+    /// the filter has `len` sub-filters and takes `held_bytes` bytes.
     pub(super) fn next(
         &self,
         newest: &[SubFilter],

@@ -36,7 +36,7 @@ impl Parts {
 
 /// The generations of a windowed filter.
 ///
-/// Invariants: all generations have different ages, less than [`Windowing::generations`], and at least one sub-filter.
+/// Invariants: each generation has at least one sub-filter, and an age of its own, below [`Windowing::generations`].
 /// The size of a sub-filter follows from `of_generation` and its index in its generation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Generations {

@@ -29,7 +29,7 @@ struct Planned<'a> {
     theirs: Vec<Part<'a>>,
     /// The number of items of each sub-filter in the union; `None` if the filter's sub-filters do not change.
     num_items: Option<Vec<u64>>,
-    /// Empty sub-filters to append to the slice, up to the largest number that any merged filter has for it.
+    /// Empty sub-filters to append to the slice, so that it has as many as the longest of the merged slices.
     added: Vec<SubFilter>,
 }
 
@@ -44,9 +44,9 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`, without expired slices. `merging` says how this filter's slices
-    /// are renumbered before and after the merge. The newest slice of the union is the latest of all filters. Returns
-    /// whether anything changed, and the removed sub-filters.
+    /// Turns the filter into the union with `others`, without expired slices. `merging` has the moves of this filter's
+    /// window before and after the merge. The newest slice of the union is the latest of all filters. Returns whether
+    /// anything changed, and the removed sub-filters.
     ///
     /// If a merged sub-filter already has all bits of the union, the union takes over its number of items. Otherwise
     /// the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
@@ -166,8 +166,8 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // If one of the filters already has all bits of the united slice, its number of items that were added again is
-        // taken. Otherwise the fraction of such items is that of all the filters together.
+        // If one of the filters already has all bits of the united slice, the result is that filter's number of items
+        // added again. Otherwise it follows from the fraction of such items in all filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -225,8 +225,8 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // `nominal` is the rate for which a sub-filter is sized. Within its capacity, a sub-filter exceeds `nominal`
-        // only by chance. The newest sub-filter is filled up to `nominal` before the union grows.
+        // `nominal` is the rate for which a sub-filter is sized. With no more items than its capacity, it exceeds
+        // `nominal` only by chance. The newest sub-filter takes items up to `nominal` before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),

@@ -8,12 +8,12 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! An item has bits in `b` of the `L` lines, `g` in each. The positions in a line depend on all bits of `x`. Cheaper
-//! positions were measured: bits of `x` itself raise the false-positive rate by 36 to 88 %, and double hashing modulo
-//! 512 by 7 to 25 %.
+//! An item has bits in `b` of the `L` lines, `g` in each. The positions in a line depend on all bits of `x`. Two
+//! cheaper ways to compute them were measured. Bits of `x` instead of `y` raise the false-positive rate by 36 to 88 %,
+//! double hashing modulo 512 by 7 to 25 %.
 //!
-//! The third summand of `x` is that of enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
-//! Verification", 2004). Without it, an unlucky `d` could choose the same line several times.
+//! The lines are chosen by enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
+//! Verification", 2004). Plain double hashing would choose the same line several times for some values of `d`.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -31,14 +31,14 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The index of the line with this `x`, the result of [`pick`].
+/// The index of the line that [`pick`] chose with its result `x`.
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     // Less than `num_lines`, since `x` is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The positions of an item's bits in the line with this `x`, the result of [`pick`]: up to seven positions of nine
+/// The positions of an item's bits in the line that [`pick`] chose with its result `x`: up to seven positions of nine
 /// bits, the first in the lowest bits.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
@@ -109,7 +109,7 @@ pub(in crate::bloom) mod avx512 {
     use std::arch::x86_64::*;
 
     // Truth tables for the ternary-logic instruction: bit 4a + 2b + c is the result for operand bits a, b and c.
-    // Without this instruction, the compiler would emit two more instructions for each shift.
+    // One such instruction replaces two logic instructions.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
@@ -128,7 +128,7 @@ pub(in crate::bloom) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn spread(places: u64, probes: u32) -> Spread {
-        // The higher bits need not be cleared, because the rotation and the permutation ignore them.
+        // Bits above the nine of a position are not cleared, because the rotation and the permutation ignore them.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
         let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);

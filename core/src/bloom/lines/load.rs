@@ -1,8 +1,8 @@
 //! The load of a line: the mean number of items on it at which it reaches a given error rate. The sizes of filters
 //! follow from the load.
 //!
-//! The number of items in a line is nearly Poisson distributed. The error rate of a line is its mean over this
-//! distribution (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, section 3).
+//! The number of items in a line is nearly Poisson distributed. The error rate of a line is an average over these
+//! numbers of items (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, section 3).
 //!
 //! The load is *defined* as the result of the bisection in `largest_load`, to the last bit. **A change of any result of
 //! [`FullestLine::new`] makes stored filters unreadable.**
@@ -15,7 +15,7 @@ use super::super::bitmap::LINE_BITS;
 /// the stored format.
 pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// How a line holds the most items at a given error rate.
+/// The number of bits per item with which a line holds the most items at a given error rate, and the load it then has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
     /// The number of bits that an item sets in the line.
@@ -27,8 +27,8 @@ pub(super) struct FullestLine {
 impl FullestLine {
     /// The number of bits per item with which a line holds the most items at an error rate of at most `line_rate`.
     pub(super) fn new(line_rate: f64) -> Self {
-        // The best number of bits is near log2(1/rate). Starting there rules out most other numbers without a
-        // bisection.
+        // The best number of bits is near log2(1/rate). If it is tried first, few other numbers need the slow
+        // `largest_load`.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = FullestLine { probes: guess, load: largest_load(LineRate::of(guess), line_rate) };
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
@@ -69,7 +69,7 @@ const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 /// exp(-load * misses[j])`.
 pub(super) struct LineRate {
     probes: usize,
-    /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
+    /// For each `j`, `(-1)^j * sum over d of P(an item sets d different bits) * C(d, j)`.
     weights: [f64; NUM_TERMS],
     /// For each `j`, the probability that an item sets at least one of `j` given bits: `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
@@ -115,7 +115,7 @@ impl LineRate {
         LineRate { probes, weights, misses }
     }
 
-    /// The absolute error is about 1e-14.
+    /// The error rate of a line at this load, with a rounding error of about 1e-14.
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));

@@ -17,8 +17,7 @@ pub(in crate::bloom) type ItemShape = (u32, u32);
 /// to 20 ns per item. More than six lines per item (error rates below 1e-14) take loops that are not unrolled.
 macro_rules! with_shape {
     ($shape:ident => $body:expr) => {
-        // With two or more lines per item, each line has an error rate below 0.071 and so at least four bits. Shapes
-        // like `(2, 3)` do not occur.
+        // An item with bits in several lines has at least four in each, so shapes like `(2, 3)` do not occur.
         with_shape!($shape => $body,
             (1, 1) (1, 2) (1, 3) (1, 4) (1, 5) (1, 6) (1, 7)
             (2, 4) (2, 5) (2, 6) (2, 7)
@@ -108,8 +107,8 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the bits of the item with this hash. Returns whether any bit was 0, and how many were. A processor knows
-    /// the first result earlier.
+    /// Sets the bits of the item with this hash. Returns whether any bit was 0, and how many were. The first result
+    /// does not wait for the count, which takes longer.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {
@@ -127,7 +126,7 @@ kernel! {
     ) -> Marks {
         let all = shape.0;
         let mut found = 0;
-        // The compiler would not inline `fold` and `for_each`, and unrolls only a constant range of lines.
+        // The compiler would not inline `fold` and `for_each`, and needs constant bounds of lines to unroll `has_all`.
         if screened {
             for i in marked(pending) {
                 found |= Marks::from(has_all(lines, hashes[i], 1..all, shape, has)) << i;
@@ -158,9 +157,9 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` is the mask of the
-    /// bitmaps in which its bits in the first line are known to be set. Returns the mask of the hashes that any of
-    /// these bitmaps contains.
+    /// Looks up the hashes in the mask `pending` in several bitmaps, after their first lines. For each hash,
+    /// `candidates` is the mask of the bitmaps whose first line contains the hash; the others are skipped. Returns the
+    /// mask of the hashes that any bitmap contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]

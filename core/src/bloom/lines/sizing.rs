@@ -123,8 +123,8 @@ impl RatedShape {
 /// with as many counted items as its capacity would report 69 % of absent items as present. The set bits show how many
 /// items the filter really holds.
 ///
-/// The result is the expected number of set bits when the filter reaches its error rate. A single filter has as many
-/// set bits some items earlier or later: the standard deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5.
+/// The result is the expected number of set bits when the filter reaches its error rate. At a rate of 0.5, the number
+/// of items with which a filter is full has a standard deviation of `0.7 * sqrt(capacity)`.
 ///
 /// **Part of the stored format**: replicas and loaded filters must grow at the same item.
 pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
@@ -163,8 +163,8 @@ fn lines_per_item(error_rate: f64) -> u32 {
     if lines < 1.0 { 1 } else { lines as u32 }
 }
 
-/// The mean false-positive rate of filters that hold `num_items` items. At an error rate of 0.01, a single filter
-/// deviates from it by 5.4 % at 1,000 items and by 0.17 % at a million.
+/// The mean false-positive rate of filters that hold `num_items` items. At an error rate of 0.01, the rates of single
+/// filters have a standard deviation of 5.4 % of this mean at 1,000 items, and of 0.17 % at a million.
 ///
 /// ```
 /// # use rollcall_core::bloom::sizing;
@@ -205,8 +205,8 @@ pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * ln_free_after_pick(geometry))
 }
 
-/// The logarithm of the probability that a given bit stays 0 when an item sets bits in one line. With probability
-/// `1/num_lines` it is the bit's line. Then `hit` is the probability that the bit is set.
+/// The logarithm of the probability that a given bit stays 0 when an item sets bits in one line. The item picks the
+/// line of the given bit with probability `1/num_lines`, and then sets this bit with probability `hit`.
 fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     let bit_free_after_probe = 1.0 - 1.0 / f64::from(LINE_BITS);
     let hit = 1.0 - (0..geometry.probes_per_line).fold(1.0, |power, _| power * bit_free_after_probe);
@@ -227,8 +227,8 @@ pub(in crate::bloom) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// The sum of the error rates of this sub-filter and all later ones. The fractions `1/(i*(i+1))` from `i = index` on
-/// sum to `1/index`.
+/// The sum of the error rates of this sub-filter and all later ones ([`sub_filter_rate`]). The sum of `1/(i*(i+1))`
+/// over all `i` from `index` on is `1/index`.
 pub(in crate::bloom) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
         (_, 0) => params.error_rate,

@@ -201,8 +201,8 @@ impl<W: Write> Writer<W> {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
 
-    /// Returns the underlying writer, with an unfinished file, of which a [`Reader`](super::Reader) can read what has
-    /// been written.
+    /// Returns the underlying writer without finishing the file. A [`Reader`](super::Reader) can read what has been
+    /// written.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
