@@ -34,8 +34,7 @@ use types::callbacks::{rdb_load, rdb_load_classic, register};
 use types::family::{CLASSIC, COUNTERS, LINES};
 
 /// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the crate `redis-module`
-/// lacks. It allows the server to migrate slots with values of this module, which it sends as commands, as in an AOF
-/// rewrite.
+/// lacks. It allows the server to migrate slots with values of this module, sent as the commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. It allows

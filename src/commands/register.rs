@@ -84,8 +84,8 @@ fn register_one(
     // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        // A server may not know a category or a detail of the documentation. The call then fails, and the command lacks
-        // documentation or a category.
+        // If a server does not know a category or a detail of the documentation, the command lacks the category or
+        // documentation.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
             let set = |families: &[&CStr]| set_categories(handle, categories(command, families).as_ptr());
             if set(families) != OK {

@@ -361,8 +361,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so should have the same alignment. If it does not, the
-            // contents are lost, because the old block is already freed.
+            // The new block has the same size class, and so the same alignment. If not, the contents are lost, because
+            // the old block is already freed.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }

@@ -27,8 +27,7 @@ const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 /// where prefetching saves no time.
 const FAR_FROM_LINES: usize = 4096;
 
-/// Several bitmaps are prefetched only if they have this number of lines together: 640 KiB, most of a second-level
-/// cache.
+/// Several bitmaps are prefetched only if they have this many lines together: 640 KiB, most of a second-level cache.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
 /// Of several bitmaps, those with at least this number of lines, 32 KiB, are prefetched. Smaller bitmaps stay in a
@@ -79,7 +78,7 @@ pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expec
 /// 1. Prefetch the first lines of `chunk`, unless they are in a cache.
 /// 2. Decide the hashes of `before`, the previous chunk, that the previous round left undecided.
 /// 3. In turn, call `found` for a hash of `before` and hash an item of the chunk `next`. A processor overlaps both.
-/// 4. Compare the first lines of `chunk`, and prefetch the other lines of the hashes that stay undecided.
+/// 4. Look up `chunk` in its first lines, and prefetch the other lines of the hashes that stay undecided.
 ///
 /// The prefetches of a chunk follow each other closely, so that a processor looks up the addresses of several pages at
 /// a time.
@@ -178,8 +177,8 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
 
 /// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
-    // Without a window, later sub-filters are larger, and the newest hold most items. With a window, sub-filters mostly
-    // have one size, and hold about as many items each. The guess by size may be wrong, which only costs time.
+    // Without a window, later sub-filters are larger, and the newest hold most items. With a window, most sub-filters
+    // have the same size and number of items. A wrong guess from the sizes only costs time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
@@ -187,9 +186,8 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// The first step of a look-up in several sub-filters, one of the [`groups`] after the other. In the last group, which
-/// has the oldest sub-filters, only the first line of each hash is read. [`resolve_chunk`] reads the other lines, after
-/// they have been fetched from memory.
+/// The first step of a look-up in several sub-filters, in the order of [`groups`]. In the last group, the oldest, only
+/// the first line of each hash is read. [`resolve_chunk`] reads the others once they are fetched from memory.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     let mut far = None;
@@ -345,15 +343,14 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
     (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
 }
 
-/// The smallest number of bits that an item sets in one line of these sub-filters. Where it sets more, the others are
-/// tested later.
+/// The smallest number of bits that an item sets in one line of these sub-filters. Further bits are tested later.
 #[inline(always)]
 fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which an item's first line has its bits. `x` gives the index of the line. `is_even` says
-/// that all bitmaps have the same size, and so the same index.
+/// The mask of the bitmaps in which an item's first line has its bits. `x` gives the index of the line. If `is_even`,
+/// all bitmaps have the same size, and so the same index.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -69,9 +69,9 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Adds the admitted items to a copy of the counter whose window is first moved as `due` says. Returns the copy;
-    /// `None` if no item is admitted, or if the only admitted item was added to the counter itself. In a dry run, the
-    /// counter itself never changes.
+    /// Adds the admitted items: a single item to the counter itself if `due` is [`Move::Stay`], otherwise to a copy,
+    /// whose window first moves as `due` says. Returns the copy, if one was made. In a dry run, the counter itself
+    /// never changes.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.

@@ -32,14 +32,14 @@ pub struct Estimated {
     pub standard_error: f64,
 }
 
-/// This is added to the number `v` of members seen when the standard error is computed; see [`unseen_variance`]. If `v`
-/// has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)` with a probability of at least 91 %. If
+/// To compute the standard error, this is added to `v`, the number of members that [`unseen_variance`] calls seen. If
+/// `v` has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)` with a probability of at least 91 %. If
 /// `UNSEEN` were 1, the probability would be 87 %.
 const UNSEEN: f64 = 1.5;
 
-/// An additional variance for the rounding of differences and intersections. Only some of their members show in the
-/// bitmaps, and each of those adds more than 1 to the estimate. So the rounded estimate skips some numbers. With
-/// `UNEVEN`, the true number is within two standard errors with a probability of at least 88 %; without it, of 85 %.
+/// An additional variance for differences and intersections. Their estimate grows by more than 1 with each member that
+/// is seen, so some numbers are never estimated. With `UNEVEN`, the true number is within two standard errors with a
+/// probability of at least 88 %; without it, of 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
 /// The variance due to members that may exist unseen. A member of a difference or an intersection is seen if no other

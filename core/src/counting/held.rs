@@ -130,8 +130,8 @@ impl<T: Tag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// Reserves memory for `more` members, if the set is exact and `more` is at least 2. The set must have one member;
-    /// the new ones are assumed to be as long. Returns whether it reserved any memory.
+    /// Reserves memory for `more` members, if the set is exact and `more` is at least 2. The set must have exactly one
+    /// member; the new members are assumed to be as long. Returns whether it reserved any memory.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
         let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;

@@ -79,7 +79,7 @@ impl Counter {
         let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
-            // A manual clock begins at slice 0. So slices before it begin before the Unix epoch.
+            // A manual clock begins at slice 0. The window reaches further back, so `start` may be negative.
             let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));

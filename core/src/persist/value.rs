@@ -117,8 +117,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. A replica needs this, because
-    /// a primary with RedisBloom accepts chunks for a complete filter too, in any order, and sends them on.
+    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. On replicas, because a primary
+    /// with RedisBloom accepts and replicates chunks for a complete filter, in any order.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.

@@ -1,5 +1,4 @@
-//! Reads the parameters of a new counter from a command's options and the configuration. Writes parameters as options
-//! for replicas and the AOF.
+//! Reads the parameters of a new counter from a command's options. Writes them as options for replicas and the AOF.
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;

@@ -1,5 +1,4 @@
-//! Reads the parameters of a new filter from a command's options and the configuration. Writes parameters as options
-//! for replicas and the AOF.
+//! Reads the parameters of a new filter from a command's options. Writes them as options for replicas and the AOF.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::{Error, Parameter};

@@ -186,8 +186,8 @@ impl BloomFilter {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // The newest slice lies in the future: the clock jumped ahead and was set back. Adding any item, even a
-            // known one, first moves the window back to the clock's slice.
+            // The clock jumped ahead and was set back. Adding any item, even a known one, moves the window back to the
+            // clock's slice.
             _ => true,
         }
     }

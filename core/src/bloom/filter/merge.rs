@@ -166,8 +166,8 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // If one of the filters already has all bits of the united slice, the result is that filter's number of items
-        // added again. Otherwise it follows from the fraction of such items in all filters together.
+        // If a filter already has all bits of the united slice, its number of items added again is the result.
+        // Otherwise the fraction of such items is that of all filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);

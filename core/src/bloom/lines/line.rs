@@ -109,7 +109,6 @@ pub(in crate::bloom) mod avx512 {
     use std::arch::x86_64::*;
 
     // Truth tables for the ternary-logic instruction: bit 4a + 2b + c is the result for operand bits a, b and c.
-    // One such instruction replaces two logic instructions.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 

@@ -25,7 +25,7 @@ pub(super) struct FullestLine {
 }
 
 impl FullestLine {
-    /// The number of bits per item with which a line holds the most items at an error rate of at most `line_rate`.
+    /// The fullest line with an error rate of at most `line_rate`.
     pub(super) fn new(line_rate: f64) -> Self {
         // The best number of bits is near log2(1/rate). If it is tried first, few other numbers need the slow
         // `largest_load`.

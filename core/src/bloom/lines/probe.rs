@@ -107,8 +107,8 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the bits of the item with this hash. Returns whether any bit was 0, and how many were. The first result
-    /// does not wait for the count, which takes longer.
+    /// Sets the bits of the item with this hash. Returns whether any bit was 0, which is known first, and how many
+    /// were.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {

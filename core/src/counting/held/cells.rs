@@ -57,8 +57,8 @@ pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] can merge a bitmap with the ages `theirs` into one with `ages`: always if the latter has no tags,
-/// otherwise if the tags of both have the same size.
+/// Whether [`merge`] can merge a bitmap with `theirs` into one with `ages`: if the latter has no tags, or if the tags
+/// of both bitmaps have the same number of bits.
 pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }

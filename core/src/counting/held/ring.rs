@@ -186,7 +186,7 @@ impl TagRing {
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// Gives the newest slice the earlier number `slice`, and lowers the numbers of all other slices by as much. No tag
+    /// Lowers the number of the newest slice to `slice`, and the numbers of all other slices by as much. No tag
     /// changes.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());

@@ -50,9 +50,8 @@ const LEAST_ROOM: usize = 16;
 pub(in crate::counting) struct Slots {
     /// The cells of the segments `first..end`. A cell is a bit or, in a windowed counter, a slice tag.
     window: Box<[u64]>,
-    /// Segment `end` and all later segments as lists: the position of each marked slot in its segment, and unused
-    /// elements. In a windowed counter, the slice tag of each slot follows, and unused elements. The number of slots
-    /// follows from `counts`.
+    /// Segment `end` and all later segments as lists: the positions of marked slots in their segments, then room for
+    /// more. In a windowed counter, the slots' slice tags follow, then room for more. `counts` has the number of slots.
     later: Box<[u16]>,
     /// The cached estimate; it is absent if a slot of the bitmap was marked after it was computed.
     estimate: KeptEstimate,

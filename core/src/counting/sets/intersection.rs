@@ -46,7 +46,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let common;
     match exact_views(views)?[..] {
         [] => {}
-        // A single exact counter is not replaced, so its members are not hashed again.
+        // A single exact counter is used itself, so its members are not hashed again.
         [only] if !sets.is_empty() => sets.push(only),
         ref several => {
             let members = inter(several)?;

@@ -53,8 +53,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`. If counters that estimate have members, the
-    /// error rate is the largest of theirs.
+    /// The union of `first` and `others`, with the parameters of `first`. Only its error rate is the largest of the
+    /// counters that estimate and have members, if there are any.
     ///
     /// # Errors
     /// The errors of a merge.

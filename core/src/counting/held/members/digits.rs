@@ -150,8 +150,8 @@ pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
 pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let digits: [u64; 4] = bytemuck::cast(digits_of(body.first_chunk().unwrap_or(&[0; 16]), case));
     let [first, second, third, fourth] = digits;
-    // Whole words are stored, because loading a word that was just stored in parts takes long. So a word may have a
-    // hyphen between its digits.
+    // The UUID's text is stored in whole words with its hyphens, because loading a word that was just stored in parts
+    // takes long.
     const HYPHEN: u64 = b'-' as u64;
     let words = [
         first,

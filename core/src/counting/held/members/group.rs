@@ -41,7 +41,7 @@ pub(super) enum Places {
     /// There is no index. A look-up compares one member after the other.
     #[default]
     Unindexed,
-    /// Nothing, only fingerprints: fingerprint `n` belongs to member `n`. All encoded members have the same length.
+    /// Nothing, because fingerprint `n` belongs to member `n`. All encoded members have the same length.
     Ordered,
     /// The number of the member, in one byte. All encoded members have the same length, so its byte offset follows.
     Number,
@@ -89,8 +89,7 @@ impl Index {
         }
     }
 
-    /// The largest number of members of an index with this number of groups; 0 if there is no index or it has only
-    /// fingerprints.
+    /// The largest number of members, if the index stores their numbers or byte offsets; otherwise 0.
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
@@ -181,7 +180,8 @@ impl FullGroups {
         FullGroups(ArrayVec::new())
     }
 
-    /// Makes the list for an index without members. For an index of few groups, the list stays empty.
+    /// Begins the list of full groups for an index without members. An index of at most [`FEW_GROUPS`] groups has no
+    /// list.
     // This method is separate from `new`, so that the list is never copied.
     #[inline]
     pub(super) fn begin(&mut self, index: Index) {
@@ -189,8 +189,8 @@ impl FullGroups {
         self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
     }
 
-    /// The first group from `at` on that is not known to be full. The skip of each full group on the way is extended by
-    /// that of the group it leads to, so the next call takes half as many steps.
+    /// The first group from `at` on that is not known to be full. Lengthens the skips on the way, so that the next call
+    /// takes half as many steps (path halving).
     #[inline]
     fn pass(&mut self, mut at: usize) -> usize {
         while let Some(&skip @ 1..) = self.0.get(at) {
@@ -255,7 +255,7 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
-/// The byte position of the fingerprint of member `number`, in an index of fingerprints only that ends at byte `end`.
+/// The byte position of the fingerprint of member `number` in an [`Ordered`](Places::Ordered) index that ends at `end`.
 #[inline]
 fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP

@@ -226,8 +226,8 @@ impl<T: Tag> Members<T> {
     }
 
     /// Reserves memory for `more` members, and makes their index, so that the buffer need not grow again and again. The
-    /// set must have one member; the new ones are assumed to be as long. Returns false, and reserves nothing, if
-    /// `is_allowed` rejects the bytes or the allocation fails.
+    /// set must have exactly one member; the new members are assumed to be as long. Returns false, and reserves
+    /// nothing, if `is_allowed` rejects the bytes or the allocation fails.
     #[inline(never)]
     pub(in crate::counting) fn reserve(
         &mut self,

@@ -2,7 +2,7 @@
 //! the text is encoded, and for texts of 128 bytes or more two more bytes. The rest is the body. All encodings are
 //! listed in docs/persistence.md#header-of-a-counter.
 //!
-//! Each text has one record only, in all counters with the same prefix.
+//! With a given prefix, a text always has the same record.
 
 use std::borrow::Cow;
 
@@ -37,8 +37,8 @@ pub(in crate::counting) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). A counter never keeps an item of 2^21
-    /// bytes or more.
+    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). The header has room for a length below
+    /// 2^21; a counter keeps no longer item.
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
         // A number, a UUID and hex digits begin and end with a hex digit. Nearly all other texts do not.
@@ -214,8 +214,8 @@ impl<'a> Member<'a> {
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
-        // The first byte says how a text is encoded. So two records of this text are equal if they have the same first
-        // byte and length. A UUID in lower case has no other encoding, so `text` need not be encoded again.
+        // The member's text is known to be `text`. So its record only needs the first byte, which says how a text is
+        // encoded, and the length of `due`. A UUID in lower case has only one encoding.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()

@@ -60,8 +60,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // `moves` has for each union how much a slot that is free in this union lowers the sum of all sizes with their
-        // signs. `mean` is how much a slot lowers the sum on average.
+        // The estimated intersection is the sum of all union sizes with their signs. `moves` has for each union by how
+        // much one free slot of it lowers this sum. `mean` is how much a slot lowers the sum on average.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -85,9 +85,9 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 ///
 /// A region is all members that are in certain sets and in no others, as in a Venn diagram. The sizes of the unions
 /// determine the number of members in each region. Because the sizes have errors, this number may be negative; it is
-/// then set to 0. So that the sum of the numbers stays the same, the positive numbers of the same group of regions are
-/// scaled down. A group is all regions in the same number of sets with the same smallest set, because the numbers have
-/// smaller errors if that set is smaller.
+/// then set to 0. To keep the sum of the numbers, the positive numbers of the region's group are scaled down. The
+/// regions of a group are in the same number of sets and have the same smallest set, on which the errors of the numbers
+/// depend.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
@@ -129,8 +129,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// For each set, replaces the number at every index that has the bit of the set. The arguments of `join` are this
-/// number and the number at the index without the bit. Bit `i` of an index stands for set `i`.
+/// For each set, and each index `i` with the set's bit: `numbers[i] = join(numbers[i], numbers[j])`, where `j` is `i`
+/// without this bit. Bit `n` of an index stands for set `n`.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
