@@ -119,6 +119,22 @@ impl Segments {
         &self.list[..self.len]
     }
 
+    /// The segments, from the last to the first, each with `exp(share n) - 1`.
+    ///
+    /// The share of a segment is that of the next segment, or twice as large. So a single exponential is computed, and
+    /// then `exp(2t) - 1 = (exp(t) - 1) (exp(t) + 1)` is used. This loses at most the digits that rounding `share n`
+    /// would lose.
+    fn with_exp(&self, n: f64) -> impl Iterator<Item = (&Segment, f64)> {
+        let last = self.as_slice().last().map_or(0.0, |last| last.share);
+        let (mut share, mut exp_minus_1) = (last, libm::expm1(last * n));
+        self.as_slice().iter().rev().map(move |s| {
+            if s.share > share {
+                (share, exp_minus_1) = (s.share, exp_minus_1 * (exp_minus_1 + 2.0));
+            }
+            (s, exp_minus_1)
+        })
+    }
+
     /// The fraction of all hashes that the free slots of the bitmap get together.
     pub fn free_share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.share * s.zero).sum()
@@ -148,9 +164,9 @@ impl Segments {
         for _ in 0..MAX_STEPS {
             let n = libm::exp(x);
             let (mut sum, mut slope) = (0.0, 0.0);
-            for s in self.as_slice().iter().filter(|s| s.zero < s.slots) {
+            for (s, exp_minus_1) in self.with_exp(n).filter(|(s, _)| s.zero < s.slots) {
                 let t = s.share * n;
-                let odds = 1.0 / libm::expm1(t);
+                let odds = 1.0 / exp_minus_1;
                 let term = s.share * (s.slots - s.zero) * odds;
                 sum += term;
                 slope -= term * t * (1.0 + odds);
@@ -204,7 +220,7 @@ impl Segments {
     /// The Fisher information about `n`, the mean of a Poisson number of members. Summed over all segments, it is
     /// `sum slots share^2 / (exp(share n) - 1)`.
     pub(super) fn information(&self, n: f64) -> f64 {
-        self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
+        self.with_exp(n).map(|(s, exp_minus_1)| s.slots * s.share * s.share / exp_minus_1).sum()
     }
 
     /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite for numbers far above
@@ -221,9 +237,8 @@ impl Segments {
         // lose every digit. It is computed as a sum instead: the fraction of hashes that belong to none of these
         // segments, and for each segment `slots * share * (1 - t / (exp(t) - 1))`, where t is `share * n`.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
-        for s in self.as_slice() {
+        for (s, exp_minus_1) in self.with_exp(n) {
             let t = s.share * n;
-            let exp_minus_1 = libm::expm1(t);
             information += s.slots * s.share * s.share / exp_minus_1;
             shared += s.slots * s.share;
             hidden += s.slots * s.share * if t < 1e-5 { t / 2.0 - t * t / 12.0 } else { 1.0 - t / exp_minus_1 };
