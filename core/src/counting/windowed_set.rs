@@ -56,11 +56,11 @@ impl WindowedSet {
         let (ages, most_age) = (self.ring.ages(), usize::from(self.ring.most_age()));
         let mut history = try_with_capacity(most_age + 1)?;
         let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
-        let mut count = |segment, tag| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, 1);
+        let mut count = |segment, tag, number| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, number);
         match &self.held {
             // This counts all members of an exact set as if they were in segment 0 of a bitmap.
-            Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag)),
-            Held::Estimating(slots) => slots.for_each(&mut count),
+            Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
+            Held::Estimating(slots) => slots.tally(&mut count),
         }
         let mut since = SegmentCounts::default();
         for counts in &of_age {

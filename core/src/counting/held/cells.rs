@@ -51,6 +51,22 @@ pub(super) fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
     }
 }
 
+/// Calls `visit` with each slice tag, and with the number of slots of the bitmap that have it.
+pub(super) fn tally(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(u8, u64)) {
+    let bytes: &[u8] = bytemuck::cast_slice(cells);
+    // Neighbouring slots often have the same tag, and an addition has to wait for the previous one to the same number.
+    // So four numbers are kept of each byte.
+    let mut tallies = [[0u32; 1 << u8::BITS]; 4];
+    for four in bytes.as_chunks::<4>().0 {
+        tallies.iter_mut().zip(four).for_each(|(tally, &byte)| tally[usize::from(byte)] += 1);
+    }
+    for byte in 0..=u8::MAX {
+        let number: u32 = tallies.iter().map(|tally| tally[usize::from(byte)]).sum();
+        let tags = cells_of(byte, ages.cell_bits() == 4).into_iter().filter(|&tag| number > 0 && tag != 0);
+        tags.for_each(|tag| visit(tag, number.into()));
+    }
+}
+
 /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago.
 pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     let free = if ages.cell_bits() == 4 { free_tags::<true> } else { free_tags::<false> };

@@ -502,10 +502,14 @@ impl Slots {
         counts
     }
 
-    /// Calls `visit` with the segment of the bitmap and the slice tag of each marked slot.
-    pub(in crate::counting) fn for_each(&self, visit: &mut dyn FnMut(usize, u8)) {
+    /// Calls `visit` with each segment of a windowed counter's bitmap and each slice tag, and with the number of slots
+    /// of the segment that have the tag. A segment may be visited several times with the same tag.
+    pub(in crate::counting) fn tally(&self, visit: &mut dyn FnMut(usize, u8, u64)) {
         for (segment, place) in self.places() {
-            place.for_each(self.layout, self.ages, &mut |_, tag| visit(segment, tag));
+            match place {
+                Place::Cells(cells) => cells::tally(cells, self.ages, &mut |tag, slots| visit(segment, tag, slots)),
+                _ => place.for_each(self.layout, self.ages, &mut |_, tag| visit(segment, tag, 1)),
+            }
         }
     }
 
