@@ -12,6 +12,9 @@ use crate::counting::estimate::Segments;
 /// The largest number of steps of the search. 5 to 10 steps are usual, and 20 if one of the numbers is 0.
 const MAX_STEPS: usize = 100;
 
+/// The search ends when a step changes no number by more than this fraction. It is far below the standard errors.
+const TOLERANCE: f64 = 1e-7;
+
 /// This number of members replaces 0. With 0, a slot could have the probability 0 of being marked, which has no
 /// logarithm.
 const NONE: f64 = 1e-9;
@@ -30,13 +33,15 @@ struct SlotPatterns {
     share: f64,
     /// The number of slots in the segment.
     number: f64,
-    /// The numbers of slots of the bitmap that are free, marked only in the first set, only in the second, and in both.
-    seen: [f64; 4],
+    /// The numbers of slots of the bitmap that are marked only in the first set, only in the second, and in both.
+    seen: [f64; 3],
 }
 
 /// For each segment, how many slots are marked in neither of two bitmaps, in only one, or in both.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
+    /// The fraction of all hashes that the slots get that are free in both bitmaps.
+    free: f64,
 }
 
 /// The likelihood of given numbers of members, with its derivatives.
@@ -52,9 +57,9 @@ impl Pair {
         let slots = all.map(|((first, second), union)| {
             let (alone, other) = (second.zero - union.zero, first.zero - union.zero);
             let both = union.slots - union.zero - alone - other;
-            SlotPatterns { share: union.share, number: union.slots, seen: [union.zero, alone, other, both] }
+            SlotPatterns { share: union.share, number: union.slots, seen: [alone, other, both] }
         });
-        Pair { slots: slots.collect() }
+        Pair { slots: slots.collect(), free: union.free_share() }
     }
 
     /// The most likely numbers of members, and the variance of each. The search begins at `start`. The result is `None`
@@ -65,7 +70,7 @@ impl Pair {
         for _ in 0..MAX_STEPS {
             let step = here.step(members)?;
             let (next, there) = self.climb(members, step, here.log)?;
-            let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= 1e-10 * n + NONE);
+            let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= TOLERANCE * n + NONE);
             (members, here) = (next, there);
             if is_there {
                 // The inverse of the information is the variance for a Poisson number of members. The true number is
@@ -97,14 +102,25 @@ impl Pair {
     fn likelihood(&self, [x, y, z]: PairCounts) -> Likelihood {
         #[cfg(test)]
         EVALUATIONS.set(EVALUATIONS.get() + 1);
-        let mut all = Likelihood { log: 0.0, score: [0.0; 3], information: [[0.0; 3]; 3] };
-        for slots in &self.slots {
+        // A slot is free in both sets with probability `exp(-share (x + y + z))`. The logarithm of this probability and
+        // its derivatives are linear in the share, so they are computed for all free slots together.
+        let log = -self.free * (x + y + z);
+        let mut all = Likelihood { log, score: [-self.free; 3], information: [[0.0; 3]; 3] };
+        let mut last = self.slots.last().map_or(0.0, |last| last.share);
+        let mut chances = [x, y, z].map(|n| (libm::exp(-last * n), -libm::expm1(-last * n)));
+        // The share of a segment is that of the next segment, or twice as large. So all other probabilities are
+        // computed from those of the last segment.
+        for slots in self.slots.iter().rev() {
             let a = slots.share;
-            let [(free_x, taken_x), (free_y, taken_y), (free_z, taken_z)] = [x, y, z].map(|n| chances(a * n));
+            if a > last {
+                (last, chances) = (a, chances.map(doubled));
+            }
+            let [(free_x, taken_x), (free_y, taken_y), (free_z, taken_z)] = chances;
             let free_all = free_x * free_y * free_z;
             let (alone_x, alone_y) = (free_y * free_z * taken_x, free_x * free_z * taken_y);
+            let of_free = slots.number * a * a * free_all;
+            all.information.iter_mut().flatten().for_each(|sum| *sum += of_free);
             let patterns = [
-                (free_all, [-free_all; 3]),
                 (alone_x, [free_all, -alone_x, -alone_x]),
                 (alone_y, [-alone_y, free_all, -alone_y]),
                 (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
@@ -120,7 +136,7 @@ impl Pair {
                 for i in 0..3 {
                     all.score[i] += of_score * slope[i];
                     for j in 0..3 {
-                        all.information[i][j] += of_information * slope[i] * slope[j];
+                        all.information[i][j] += of_information * (slope[i] * slope[j]);
                     }
                 }
             }
@@ -165,15 +181,12 @@ impl Likelihood {
     }
 }
 
-/// The probabilities that a slot of the bitmap stays free, and that it is marked, if it gets `mean` members on average.
-fn chances(mean: f64) -> (f64, f64) {
+/// Converts the probabilities that a slot of the bitmap stays free, and that it is marked, to those for twice as many
+/// members.
+fn doubled((free, taken): (f64, f64)) -> (f64, f64) {
+    let taken = taken * (2.0 - taken);
     // The smaller probability is computed first, so that neither loses digits.
-    if mean < 0.5 {
-        let taken = -libm::expm1(-mean);
-        return (1.0 - taken, taken);
-    }
-    let free = libm::exp(-mean);
-    (free, 1.0 - free)
+    (if taken < 0.5 { 1.0 - taken } else { free * free }, taken)
 }
 
 fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
