@@ -96,6 +96,34 @@ pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, m
     }
 }
 
+/// Does the same as [`merge`] for the slots of a list: their positions, and their tags in `from`.
+pub(super) fn merge_list(cells: &mut [u64], ages: Ages, list: (&[u16], &[u8]), theirs: Ages, most_age: u8, behind: u8) {
+    let slots = list.0.iter().zip(list.1).map(|(&place, &tag)| (usize::from(place), tag));
+    if !ages.has_tags() {
+        let seen = slots.filter(|&(_, tag)| theirs.age(tag) <= most_age);
+        return seen.for_each(|(place, _)| _ = bits::set(cells, place));
+    }
+    let (bytes, younger): (&mut [u8], _) = (bytemuck::cast_slice_mut(cells), younger(ages, theirs, most_age, behind));
+    for (place, tag) in slots {
+        let at = place * ages.cell_bits();
+        let (byte, shift) = (&mut bytes[at / 8], at % 8);
+        let before = *byte >> shift & ages.modulus;
+        *byte ^= (before ^ younger(before, tag)) << shift;
+    }
+}
+
+/// Returns a function that chooses the later of two slice tags: its first argument, or its second argument converted
+/// from `theirs` to `ages`. See [`merge`] for the arguments.
+#[inline(always)]
+fn younger(ages: Ages, theirs: Ages, most_age: u8, behind: u8) -> impl Fn(u8, u8) -> u8 {
+    // There is no branch, because a processor could not predict which tag is the later one.
+    move |own, other| {
+        let age = theirs.age(other).wrapping_add(behind);
+        let is_taken = theirs.is_within(other, most_age) & ((own == 0) | (age < ages.age(own)));
+        if is_taken { ages.tag(age) } else { own }
+    }
+}
+
 /// Returns, as a mask, which of at most 64 `slots` may be free. `cells` has the bits of the slots from `start` on.
 /// Slots before `start` are known to be marked. Slots after the last cell are unknown, so they may be free.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
@@ -150,11 +178,7 @@ fn free_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
 /// Gives each slot in `bytes` the later of its own slice tag and that in `from`. See [`merge`] for the arguments.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn merge_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, most_age: u8, behind: u8) {
-    let younger = |own: u8, other: u8| {
-        let age = theirs.age(other).wrapping_add(behind);
-        let is_taken = theirs.is_within(other, most_age) & ((own == 0) | (age < ages.age(own)));
-        if is_taken { ages.tag(age) } else { own }
-    };
+    let younger = younger(ages, theirs, most_age, behind);
     for (own, &other) in bytes.iter_mut().zip(from) {
         let ([first, second], others) = (cells_of(*own, HALVES), cells_of(other, HALVES));
         *own = byte_of([younger(first, others[0]), younger(second, others[1])], HALVES);

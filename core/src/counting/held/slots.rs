@@ -265,15 +265,18 @@ impl Slots {
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
     }
 
-    /// The number of each segment of the bitmap, and the form in which its marked slots are stored.
+    /// The number of each segment of the bitmap that is not an empty list, and the form in which its marked slots are
+    /// stored.
     fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
         let mut cells = self.window.chunks_exact(segment_words(self.layout, self.ages));
         let (mut places, mut tags) = self.lists();
-        (0..self.layout.num_segments()).map(move |segment| {
+        let (end, counts) = (self.end.into(), &self.counts);
+        let segments = (0..self.layout.num_segments()).filter(move |&segment| segment < end || counts.get(segment) > 0);
+        segments.map(move |segment| {
             if segment < self.first.into() {
                 return (segment, Place::Full);
             }
-            if segment < self.end.into() {
+            if segment < end {
                 return (segment, Place::Cells(cells.next().unwrap_or_default()));
             }
             let len = self.counts.get(segment) as usize;
@@ -449,9 +452,8 @@ impl Slots {
                 }
                 (Place::Full, Some(own)) if is_alike => own.fill(u64::MAX),
                 (Place::Listed(places, []), Some(own)) if is_alike => bits::set_all(own, places),
-                (Place::Listed(places, tags), Some(own)) if is_alike && !ages.has_tags() => {
-                    let seen = places.iter().zip(tags).filter(|&(_, &tag)| theirs.age(tag) <= most_age);
-                    seen.for_each(|(&place, _)| _ = bits::set(own, place.into()));
+                (Place::Listed(places, tags), Some(own)) if is_alike => {
+                    cells::merge_list(own, ages, (places, tags), theirs, most_age, behind);
                 }
                 _ => place.for_each(from.layout, theirs, &mut |place, tag| {
                     let (age, slot) = (theirs.age(tag), from.layout.slot_at(segment, place as u16));
@@ -487,19 +489,28 @@ impl Slots {
         self.form_anew();
     }
 
+    /// The number of each segment of the bitmap that is not an empty list, and the number of its slots that were last
+    /// marked at most `most_age` slices ago.
+    fn counted(&self, most_age: u8) -> impl Iterator<Item = (usize, u64)> {
+        let ages = self.ages;
+        self.places().map(move |(segment, place)| match place {
+            Place::Full => (segment, self.layout.slots()),
+            Place::Cells(cells) => (segment, cells::count(cells, ages, most_age)),
+            Place::Listed(places, []) => (segment, places.len() as u64),
+            Place::Listed(_, tags) => (segment, tags.iter().filter(|&&tag| ages.age(tag) <= most_age).count() as u64),
+        })
+    }
+
     /// For each segment of the bitmap, the number of slots that were last marked at most `most_age` slices ago.
     pub(in crate::counting) fn counts_within(&self, most_age: u8) -> SegmentCounts {
-        let (mut counts, ages) = (SegmentCounts::default(), self.ages);
-        for (segment, place) in self.places() {
-            let count = match place {
-                Place::Full => self.layout.slots(),
-                Place::Cells(cells) => cells::count(cells, ages, most_age),
-                Place::Listed(places, []) => places.len() as u64,
-                Place::Listed(_, tags) => tags.iter().filter(|&&tag| ages.age(tag) <= most_age).count() as u64,
-            };
-            counts.add(segment, count);
-        }
+        let mut counts = SegmentCounts::default();
+        self.counted(most_age).for_each(|(segment, slots)| counts.add(segment, slots));
         counts
+    }
+
+    /// Whether any slot of the bitmap was last marked at most `most_age` slices ago.
+    pub(in crate::counting) fn has_any(&self, most_age: u8) -> bool {
+        self.counted(most_age).any(|(_, slots)| slots > 0)
     }
 
     /// Calls `visit` with each segment of a windowed counter's bitmap and each slice tag, and with the number of slots
