@@ -84,6 +84,19 @@ impl Estimated {
     }
 }
 
+/// The probabilities that a slot of the bitmap stays free, and that it is marked, if it gets `mean` members on average.
+pub(super) fn chances(mean: f64) -> (f64, f64) {
+    (libm::exp(-mean), -libm::expm1(-mean))
+}
+
+/// Converts the result of [`chances`] to that for twice as many members. A slot gets twice as many as one in the next
+/// segment, so a single exponential serves all segments.
+pub(super) fn doubled((free, taken): (f64, f64)) -> (f64, f64) {
+    let taken = taken * (2.0 - taken);
+    // The smaller probability is computed first, so that neither loses digits.
+    (if taken < 0.5 { 1.0 - taken } else { free * free }, taken)
+}
+
 /// The slots (bits) of one segment of the bitmap, as the estimator needs them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {

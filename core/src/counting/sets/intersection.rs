@@ -7,27 +7,22 @@
 //! The standard error is computed as if the estimated numbers were the true numbers. If an estimate is 0 although
 //! members exist, this error would be too small. So [`unseen_variance`] is added for each set.
 
-use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::members::record::Member;
-use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Params;
 use crate::counting::sets::check_seeds;
 use crate::counting::sets::intersection::unions::{Common, MAX_INTERSECTED, of_unions};
 use crate::counting::sets::lists::inter;
 use crate::counting::sets::pair::Pair;
-use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, pair_of};
+use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, unions_of};
 use crate::counting::view::{View, union_of};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
-use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_filled, try_with_capacity};
+use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_with_capacity};
 use crate::window::Time;
 
 mod unions;
-
-/// The number of words of each bitmap that are united at a time: 2 KiB of each bitmap, and 2 KiB for the union.
-const BLOCK_WORDS: usize = 256;
 
 /// The number of distinct members that all views share, with its standard error. The standard error is 0 if a view is
 /// empty or all views are exact.
@@ -74,12 +69,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     // The smallest counter comes first.
     order.sort_by(|&one, &other| sizes[one].estimate.total_cmp(&sizes[other].estimate));
     let sets = try_collect(sets.len(), order.iter().map(|&at| sets[at]))?;
-    let unions = if let [one, other] = sets[..] {
-        let [one, other, both] = pair_of(layout, &[one], &[other])?;
-        try_collect(4, [Segments::new(layout, &SegmentCounts::default()), one, other, both])?
-    } else {
-        unions_of(layout, &sets)?
-    };
+    let unions = unions_of(&try_collect_ok(sets.len(), sets.iter().map(|&set| union_of(layout, &[set])))?)?;
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
     let found = match pair {
         Some(found) => found,
@@ -105,25 +95,6 @@ fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> 
         counter.add_hashed(&text, hash64(&text, like.params().seed), &Unlimited)?;
     }
     Ok(counter)
-}
-
-/// Counts the set bits in the union of each subset of `sets`. With two sets, the results are in this order: no set, the
-/// first set, the second set, both sets. In general, bit `i` of an index says whether the union includes set `i`.
-fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> {
-    let sets = try_collect_ok(sets.len(), sets.iter().map(|&set| union_of(layout, &[set])))?;
-    let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
-    let (mut block, words) = ([0u64; BLOCK_WORDS], layout.slots() as usize / bits::WORD_BITS);
-    // The bitmaps are read block by block. A block is added to every union while it is in the first-level cache.
-    for start in (0..words * layout.num_segments()).step_by(BLOCK_WORDS.min(words)) {
-        let union = &mut block[..BLOCK_WORDS.min(words)];
-        for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
-            union.fill(0);
-            let marked = sets.iter().enumerate().filter(|(set, _)| marks >> set & 1 == 1);
-            marked.for_each(|(_, slots)| bits::or_into(union, &slots.cells()[start..]));
-            counts.add(start / words, bits::count_ones(union));
-        }
-    }
-    try_collect(counts.len(), counts.iter().map(|counts| Segments::new(layout, counts)))
 }
 
 /// The number of common members, from two sets and their union; `None` if the search for the most likely number fails.

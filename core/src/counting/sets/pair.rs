@@ -7,9 +7,9 @@
 //! with the expected information instead of the observed one. No step lowers a number by more than nine tenths, so that
 //! no number becomes negative.
 
-use crate::counting::estimate::Segments;
+use crate::counting::estimate::{Segments, chances, doubled};
 
-/// The largest number of steps of the search. 5 to 10 steps are usual, and 20 if one of the numbers is 0.
+/// The largest number of steps of the search. 3 to 5 steps are usual, and 10 to 20 if one of the numbers is nearly 0.
 const MAX_STEPS: usize = 100;
 
 /// The search ends when a step changes no number by more than this fraction. It is far below the standard errors.
@@ -107,15 +107,13 @@ impl Pair {
         let log = -self.free * (x + y + z);
         let mut all = Likelihood { log, score: [-self.free; 3], information: [[0.0; 3]; 3] };
         let mut last = self.slots.last().map_or(0.0, |last| last.share);
-        let mut chances = [x, y, z].map(|n| (libm::exp(-last * n), -libm::expm1(-last * n)));
-        // The share of a segment is that of the next segment, or twice as large. So all other probabilities are
-        // computed from those of the last segment.
+        let mut of_slot = [x, y, z].map(|n| chances(last * n));
         for slots in self.slots.iter().rev() {
             let a = slots.share;
             if a > last {
-                (last, chances) = (a, chances.map(doubled));
+                (last, of_slot) = (a, of_slot.map(doubled));
             }
-            let [(free_x, taken_x), (free_y, taken_y), (free_z, taken_z)] = chances;
+            let [(free_x, taken_x), (free_y, taken_y), (free_z, taken_z)] = of_slot;
             let free_all = free_x * free_y * free_z;
             let (alone_x, alone_y) = (free_y * free_z * taken_x, free_x * free_z * taken_y);
             let of_free = slots.number * a * a * free_all;
@@ -179,14 +177,6 @@ impl Likelihood {
         let step = inverse(&information)?.map(|row| row.iter().zip(&score).map(|(i, s)| i * s).sum::<f64>());
         Some(std::array::from_fn(|i| given[i].unwrap_or(step[i])))
     }
-}
-
-/// Converts the probabilities that a slot of the bitmap stays free, and that it is marked, to those for twice as many
-/// members.
-fn doubled((free, taken): (f64, f64)) -> (f64, f64) {
-    let taken = taken * (2.0 - taken);
-    // The smaller probability is computed first, so that neither loses digits.
-    (if taken < 0.5 { 1.0 - taken } else { free * free }, taken)
 }
 
 fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {

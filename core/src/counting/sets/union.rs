@@ -3,16 +3,17 @@
 //! The answer is exact if every view that has members is exact. Otherwise the bitmaps of all views are converted to the
 //! smallest size among the views that estimate. Their OR is the bitmap of the union.
 
+use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::slots::Slots;
-use crate::counting::layout::Layout;
+use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::sets::check_seeds;
 use crate::counting::sets::lists::{diff, union};
 use crate::counting::sets::pair::Pair;
 use crate::counting::view::{View, union_of};
 use crate::error::Error;
-use crate::size_limit::try_collect;
+use crate::size_limit::{try_collect, try_filled};
 
 /// The number of distinct members of all views together, with its standard error. The standard error is 0 if every view
 /// with members is exact. The number is never below the lower bound of any of the views.
@@ -38,7 +39,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let Some(layout) = layout_of_slots(views) else {
         return Ok(Estimated::exact(union(&exact_views(views)?)?.len()));
     };
-    let segments = segments_of(&union_of(layout, views)?);
+    let segments = Segments::new(layout, &union_of(layout, views)?.counts_within(0));
     let lower_bound = views.iter().map(View::lower_bound).max().unwrap_or(0);
     Ok(segments.reported(segments.estimate().max(f64::from(lower_bound))))
 }
@@ -64,9 +65,10 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let Some(layout) = layout_of_slots(views) else {
         return Ok(Estimated::exact(diff(&exact_views(views)?)?.len()));
     };
-    let [own, other, both] = pair_of(layout, &[*first], others)?;
+    let unions = unions_of(&[union_of(layout, &[*first])?, union_of(layout, others)?])?;
+    let (own, other, both) = (&unions[1], &unions[2], &unions[3]);
     let (one, two, all) = (own.estimate(), other.estimate(), both.estimate());
-    let likely = Pair::new(&own, &other, &both).most_likely([all - two, all - one, one + two - all]);
+    let likely = Pair::new(own, other, both).most_likely([all - two, all - one, one + two - all]);
     let (left, variance) = match likely {
         Some((members, variances)) => (members[0], variances[0]),
         // The most likely number cannot be found, because nearly all bits are set.
@@ -84,19 +86,26 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// An estimated difference or intersection below this number of members is reported as 0.
 pub(super) const LEAST: f64 = 1e-6;
 
-/// The numbers of set bits in three unions: of the views in `some`, of the views in `others`, and of all of them.
+/// Counts the set bits in the union of each subset of `bitmaps`, which are [wide](Slots::wide) and have the same layout.
+/// Bit `i` of an index of the result says whether the union includes bitmap `i`.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub(super) fn pair_of(layout: Layout, some: &[View<'_>], others: &[View<'_>]) -> Result<[Segments; 3], Error> {
-    let (own, mut all) = (union_of(layout, some)?, union_of(layout, others)?);
-    let (one, other) = (segments_of(&own), segments_of(&all));
-    all.merge(&own, 0, 0);
-    Ok([one, other, segments_of(&all)])
-}
-
-fn segments_of(union: &Slots) -> Segments {
-    Segments::new(union.layout(), &union.counts_within(0))
+pub(super) fn unions_of(bitmaps: &[Slots]) -> Result<Vec<Segments>, Error> {
+    let layout = bitmaps[0].layout();
+    let mut union = try_filled(layout.slots() as usize / bits::WORD_BITS, 0)?;
+    let mut counts = try_filled(1 << bitmaps.len(), SegmentCounts::default())?;
+    // The bitmaps are read segment by segment. A segment is added to every union while it is in the first-level cache.
+    for segment in 0..layout.num_segments() {
+        let start = segment * union.len();
+        for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
+            union.fill(0);
+            let marked = bitmaps.iter().enumerate().filter(|(bitmap, _)| marks >> bitmap & 1 == 1);
+            marked.for_each(|(_, slots)| bits::or_into(&mut union, &slots.cells()[start..]));
+            counts.add(segment, bits::count_ones(&union));
+        }
+    }
+    try_collect(counts.len(), counts.iter().map(|counts| Segments::new(layout, counts)))
 }
 
 pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error> {

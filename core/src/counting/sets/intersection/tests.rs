@@ -4,7 +4,7 @@ use crate::counting::estimate::standard_error;
 use crate::counting::held::Held;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
-use crate::counting::layout::{LARGEST_ERRORS, MIN_SEGMENT_BITS};
+use crate::counting::layout::{LARGEST_ERRORS, Layout, MIN_SEGMENT_BITS};
 use crate::counting::params::Spec;
 use crate::counting::sets::pair;
 use crate::counting::sets::standing::{estimate_intersection, estimate_union};
@@ -26,6 +26,12 @@ fn counter(layout: Layout, exact_limit: u32, members: impl Iterator<Item = u64>)
         counter.add(member.to_le_bytes(), &Unlimited).unwrap();
     });
     counter
+}
+
+/// The set bits in the union of each subset of `counters`.
+fn unions_in(layout: Layout, counters: &[&Counter]) -> Vec<Segments> {
+    let bitmaps: Vec<_> = standing(counters).into_iter().map(|view| union_of(layout, &[view]).unwrap()).collect();
+    unions_of(&bitmaps).unwrap()
 }
 
 #[test]
@@ -51,7 +57,7 @@ fn a_counter_and_itself_have_all_in_common() {
         let twice = estimate_intersection(&[&one, &one]).unwrap();
         assert!((twice.estimate / alone.estimate - 1.0).abs() < 1e-9, "{twice:?} and {alone:?}");
         // Equal bitmaps do not prove equal members.
-        let segments = unions_of(one.layout(), &standing(&[&one])).unwrap()[1];
+        let segments = unions_in(one.layout(), &[&one])[1];
         let more = 2.0 * unseen_variance(segments.free_share()) + UNEVEN;
         let both = error_of_whole((segments.standard_error(alone.estimate).powi(2) + more).sqrt());
         assert!((twice.standard_error / both - 1.0).abs() < 1e-6, "{twice:?} and {alone:?}");
@@ -64,8 +70,7 @@ fn a_value_has_one_number_however_it_is_asked() {
     let (mut raised, empty) = (0, counter(Layout::new(8), 250, 0..0));
     for first in (0..40_000).step_by(1000) {
         let one = counter(Layout::new(8), 250, first..first + 251);
-        let (alone, without_bound) =
-            (one.estimated(), unions_of(one.layout(), &standing(&[&one])).unwrap()[1].estimate());
+        let (alone, without_bound) = (one.estimated(), unions_in(one.layout(), &[&one])[1].estimate());
         raised += u32::from(without_bound < 249.5);
         assert_eq!(estimate_union(&[&one, &empty]), Ok(alone));
         assert_eq!((one.difference(&[]), one.difference(&[&empty, &empty])), (Ok(alone), Ok(alone)));
@@ -146,7 +151,7 @@ fn two_sets_are_reported_better_by_likelihood() {
         let members = |number: u64| hash64(&number.to_le_bytes(), 1);
         let first = counter(layout, 0, (0..alone + both).map(members));
         let second = counter(layout, 0, (alone..alone + both + other).map(members));
-        let unions = unions_of(layout, &standing(&[&first, &second])).unwrap();
+        let unions = unions_in(layout, &[&first, &second]);
         let reported = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
         let summed = of_unions(&unions).unwrap().variance.sqrt();
         // The expected errors are for the numbers found, which differ by a tenth.
@@ -154,11 +159,8 @@ fn two_sets_are_reported_better_by_likelihood() {
         assert!((summed / by_unions - 1.0).abs() < 0.15, "{summed} for {by_unions}");
         assert!(reported <= summed * 1.001, "{reported} and {summed}");
         // The reported error also includes the variance of unseen members.
-        let unseen: f64 = [&first, &second]
-            .map(|set| unions_of(layout, &standing(&[set])).unwrap()[1].free_share())
-            .map(unseen_variance)
-            .iter()
-            .sum();
+        let unseen: f64 =
+            [&first, &second].map(|set| unions_in(layout, &[set])[1].free_share()).map(unseen_variance).iter().sum();
         let found = estimate_intersection(&[&first, &second]).unwrap().standard_error;
         let expected = error_of_whole((reported * reported + unseen + UNEVEN).sqrt());
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {reported} and {unseen}");
@@ -192,7 +194,7 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
                     .map(|first| counter(layout, 0, (0..common).chain(first..first + own).map(member)))
                     .collect();
                 let counters: Vec<&Counter> = counters.iter().collect();
-                let unions = unions_of(layout, &standing(&counters)).unwrap();
+                let unions = unions_in(layout, &counters);
                 let Common { estimate, variance } = of_unions(&unions).unwrap();
                 let alone = estimate * standard_error(layout, estimate);
                 assert!(variance >= alone * alone * (1.0 - 1e-9), "{sets} sets, {own}, {common}: {variance}, {alone}");
@@ -230,7 +232,7 @@ fn disjoint_sets_are_reported_by_likelihood_too() {
             let members = |range: std::ops::Range<u64>| range.map(move |number| hash64(&number.to_le_bytes(), seed));
             let first = counter(layout, 0, members(0..one));
             let second = counter(layout, 0, members(one..one + other));
-            let unions = unions_of(layout, &standing(&[&first, &second])).unwrap();
+            let unions = unions_in(layout, &[&first, &second]);
             pair::EVALUATIONS.set(0);
             let Common { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
             assert!(estimate <= 5.0 * variance.sqrt().max(1.0), "{estimate}, {variance}");
@@ -268,7 +270,7 @@ fn the_numbers_reported_are_the_most_likely_ones_from_wherever_they_are_looked_f
         let members = |range: std::ops::Range<u64>| range.map(|number| hash64(&number.to_le_bytes(), 3));
         let first = counter(layout, 0, members(0..one + both));
         let second = counter(layout, 0, members(one..one + both + other));
-        let unions = unions_of(layout, &standing(&[&first, &second])).unwrap();
+        let unions = unions_in(layout, &[&first, &second]);
         let pair = Pair::new(&unions[1], &unions[2], &unions[3]);
         let expected = pair.most_likely([one as f64, other as f64, both as f64]).unwrap();
         for start in [[0.0; 3], [1.0; 3], [1e4, 1.0, 1.0], [1.0, 1.0, 1e4], [100.0, 1e4, 8.0], [3e4; 3]] {

@@ -9,7 +9,7 @@
 //! Each size is estimated, so there may be no sets whose unions have exactly these sizes. A variance computed from them
 //! could be far too large or too small. So it is computed from the nearest sizes that sets can have ([`sets_near`]).
 
-use crate::counting::estimate::Segments;
+use crate::counting::estimate::{self, Segments, doubled};
 use crate::error::Error;
 use crate::size_limit::{try_collect, try_with_capacity};
 
@@ -54,21 +54,24 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let information = try_collect(unions.len(), information)?;
 
     let (mut chances, mut moves) = (try_with_capacity(unions.len())?, try_with_capacity(unions.len())?);
-    let mut variance = 0.0;
-    for slots in unions[0].as_slice() {
-        let free = |marks: usize| libm::exp(-slots.share * members[marks]);
+    let (segments, mut variance) = (unions[0].as_slice(), 0.0);
+    let mut last = segments.last().map_or(0.0, |last| last.share);
+    // For each union, the probabilities that a slot of the segment is free, and that it is marked.
+    let mut of_slot = try_collect(unions.len(), members.iter().map(|n| estimate::chances(last * n)))?;
+    for slots in segments.iter().rev() {
+        if slots.share > last {
+            last = slots.share;
+            of_slot.iter_mut().for_each(|chances| *chances = doubled(*chances));
+        }
         chances.clear();
-        chances.extend((0..=all).map(|marks| free(all ^ marks)));
+        chances.extend(of_slot.iter().rev().map(|(free, _)| free));
         subtract_subsets(&mut chances);
         // The estimated intersection is the sum of all union sizes with their signs. `moves` has for each union by how
         // much one free slot of it lowers this sum. `mean` is how much a slot lowers the sum on average.
         moves.clear();
         moves.push(0.0);
-        moves.extend((1..=all).map(|marks| {
-            let taken = -libm::expm1(-slots.share * members[marks]);
-            sign(marks) * slots.share / (taken * information[marks])
-        }));
-        let mean: f64 = (1..=all).map(|marks| moves[marks] * free(marks)).sum();
+        moves.extend((1..=all).map(|marks| sign(marks) * slots.share / (of_slot[marks].1 * information[marks])));
+        let mean: f64 = (1..=all).map(|marks| moves[marks] * of_slot[marks].0).sum();
         add_subsets(&mut moves);
         let squares = chances.iter().enumerate().map(|(taken, chance)| {
             let moved = moves[all ^ taken] - mean;
