@@ -4,14 +4,15 @@
 //!     instructions NAME        do the work once; instructions inside `measured` are counted
 //!
 //! Time differs between machines and between runs. The number of instructions does not, as long as the compiler is the
-//! same. Unions are left out, because they choose their loops by the processor. Filters also do so, but valgrind does
-//! not know AVX-512: the search of several sub-filters is counted with AVX2, the rest as compiled for baseline x86-64.
+//! same. Some loops are chosen by the processor, but valgrind does not know AVX-512: unions of counters and the search
+//! of several sub-filters are counted with AVX2, the rest as compiled for baseline x86-64.
 //! Results are written to memory reserved before, so the allocator is counted only if values are created or grow.
 
 use std::hint::black_box;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Windowing};
-use rollcall_core::counting::{Counter, Params as CounterParams};
+use rollcall_core::counting::{Counter, Estimated, Params as CounterParams, View, diff_card, union_card};
+use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
@@ -46,10 +47,24 @@ fn filter(error_rate: f64, capacity: u64) -> BloomFilter {
 
 /// A counter with the members `items(0)`.
 fn counter() -> Counter {
+    counter_of(0)
+}
+
+/// A counter with the members `items(from)`.
+fn counter_of(from: u64) -> Counter {
     let params = CounterParams { error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).expect("a counter");
-    counter.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    counter.live(Time::Reached).add_all(bytes(&items(from)), &Unlimited, |_| ()).expect("room");
     counter
+}
+
+/// Passes views of `number` counters to `ask`. Each counter shares half of its members with the next.
+fn ask_of(number: u64, ask: impl Fn(&[View<'_>]) -> Result<Estimated, Error>) {
+    let counters: Vec<_> = (0..number).map(|at| counter_of(at * ITEMS as u64 / 2)).collect();
+    let views: Vec<_> = counters.iter().map(|counter| counter.at(Time::Reached)).collect();
+    let mut found = None;
+    measured(&mut || found = Some(ask(&views)));
+    black_box(found);
 }
 
 const ABSENT: u64 = 1 << 40;
@@ -197,7 +212,7 @@ fn windowed_counter() -> Counter {
 
 type Work = (&'static str, usize, fn());
 
-const WORK: [Work; 20] = [
+const WORK: [Work; 23] = [
     ("bloom_contain_absent_2_lines", ITEMS, || contain(&filter(0.001, 10_000), ABSENT)),
     ("bloom_contain_present_2_lines", ITEMS, || contain(&filter(0.001, 10_000), 0)),
     ("bloom_contain_absent_5_sub_filters", ITEMS, || contain(&filter(0.01, 800), ABSENT)),
@@ -250,6 +265,13 @@ const WORK: [Work; 20] = [
         let (counter, mut estimate) = (counter(), 0.0);
         measured(&mut || estimate = counter.estimate());
         black_box(estimate);
+    }),
+    ("counting_union_of_24", 1, || ask_of(24, union_card)),
+    ("counting_difference_of_2", 1, || ask_of(2, diff_card)),
+    ("counting_history_of_12", 1, || {
+        let (counter, mut history) = (windowed_counter(), Vec::new());
+        measured(&mut || history = counter.history(Time::Reached).expect("memory"));
+        black_box(history);
     }),
 ];
 
