@@ -64,26 +64,21 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     };
     let expected = format_args!("at most {most} that hold estimates{beside}");
     Error::check_range(estimates <= most, Parameter::Counters, expected, estimates)?;
-    let sizes = try_collect(sets.len(), sets.iter().map(View::estimated))?;
-    let mut order = try_collect(sets.len(), 0..sets.len())?;
-    // The smallest counter comes first.
-    order.sort_by(|&one, &other| sizes[one].estimate.total_cmp(&sizes[other].estimate));
-    let sets = try_collect(sets.len(), order.iter().map(|&at| sets[at]))?;
-    let unions = unions_of(&try_collect_ok(sets.len(), sets.iter().map(|&set| union_of(layout, &[set])))?)?;
+    // The smallest set comes first.
+    let mut sized = try_collect(sets.len(), sets.iter().map(|&set| (set.estimated(), set)))?;
+    sized.sort_by(|(one, _), (other, _)| one.estimate.total_cmp(&other.estimate));
+    let unions = unions_of(&try_collect_ok(sets.len(), sized.iter().map(|&(_, set)| union_of(layout, &[set])))?)?;
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
-    let found = match pair {
-        Some(found) => found,
-        None => of_unions(&unions)?,
-    };
+    let found = pair.map_or_else(|| of_unions(&unions), Ok)?;
     // The size of the smallest counter may be known better than its bits tell: the counter is exact, or its lower bound
     // exceeds the estimate from its bits. So the result is multiplied by the size and divided by that estimate. A
     // counter intersected with itself then has its own count.
-    let smallest = sizes[order[0]].estimate;
+    let smallest = sized[0].0.estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
     let reported = Estimated::rounded(estimate, found.variance + unseen + UNEVEN);
     // The error cannot exceed the size of the smallest set.
-    let largest_error = sizes.iter().map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
+    let largest_error = sized.iter().map(|(size, _)| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 

@@ -27,20 +27,20 @@ thread_local! {
 /// Numbers of members: only in the first set, only in the second set, and in both.
 pub(super) type PairCounts = [f64; 3];
 
-/// How many slots of one segment are marked in neither of two bitmaps, in only one, or in both.
+/// How many slots of one segment are marked in only one of two bitmaps, or in both.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
     /// The number of slots in the segment.
     number: f64,
-    /// The numbers of slots of the bitmap that are marked only in the first set, only in the second, and in both.
+    /// The numbers of slots that are marked only in the first bitmap, only in the second, and in both.
     seen: [f64; 3],
 }
 
 /// For each segment, how many slots are marked in neither of two bitmaps, in only one, or in both.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
-    /// The fraction of all hashes that the slots get that are free in both bitmaps.
+    /// The fraction of all hashes that fall in slots marked in neither bitmap.
     free: f64,
 }
 

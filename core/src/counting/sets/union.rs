@@ -86,8 +86,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// An estimated difference or intersection below this number of members is reported as 0.
 pub(super) const LEAST: f64 = 1e-6;
 
-/// Counts the set bits in the union of each subset of `bitmaps`, which are [wide](Slots::wide) and have the same layout.
-/// Bit `i` of an index of the result says whether the union includes bitmap `i`.
+/// Counts the set bits in the union of each subset of `bitmaps`. Bit `i` of an index of the result says whether the
+/// union includes bitmap `i`. The bitmaps must be [wide](Slots::wide), and have the same layout.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
