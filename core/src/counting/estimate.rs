@@ -507,6 +507,26 @@ mod tests {
         assert_eq!(segments.reported(300.0).standard_error, error_of_whole(segments.standard_error(300.0)));
     }
 
+    /// One exponential is computed, and squared from segment to segment. No digits are lost that matter.
+    #[test]
+    fn squares_replace_exponentials() {
+        let close = |found: f64, exact: f64| (found / exact - 1.0).abs() < 1e-12 || !(1e-200..1e200).contains(&exact);
+        for (layout, n) in layouts().flat_map(|layout| [1e-9, 1.0, 300.0, 1e6, 1e10, MAX_ESTIMATE].map(|n| (layout, n)))
+        {
+            let segments = Segments::new(layout, &SegmentCounts::default());
+            let mut last = layout.share(layout.num_segments() - 1);
+            let mut of_slot = chances(last * n);
+            for (s, exp_minus_1) in segments.with_exp(n) {
+                if s.share > last {
+                    (last, of_slot) = (s.share, doubled(of_slot));
+                }
+                let found = [exp_minus_1, of_slot.0, of_slot.1];
+                let exact = [libm::expm1(s.share * n), libm::exp(-s.share * n), -libm::expm1(-s.share * n)];
+                assert!(found.into_iter().zip(exact).all(|(found, exact)| close(found, exact)), "{found:?}, {exact:?}");
+            }
+        }
+    }
+
     #[test]
     fn empty_and_full_bitmaps_have_finite_estimates() {
         for layout in layouts() {

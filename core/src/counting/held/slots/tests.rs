@@ -121,6 +121,13 @@ fn check_as_a_map(layout: Layout, first: &[u32], second: &[u32], ages: Ages) {
     assert!(copy.has_slots_of(&union) && listed(&copy) == listed(&union));
     check(&copy);
     if ages.has_tags() {
+        let (mut tallied, mut counted) = (BTreeMap::<(usize, u8), u64>::new(), BTreeMap::new());
+        union.tally(&mut |segment, tag, slots| *tallied.entry((segment, ages.age(tag))).or_default() += slots);
+        united.iter().for_each(|(&slot, &age)| *counted.entry((layout.segment_of(slot), age)).or_default() += 1u64);
+        assert_eq!(tallied, counted);
+        for most_age in 0..=ages.most_age {
+            assert_eq!(union.has_any(most_age), united.values().any(|&age| age <= most_age));
+        }
         // What is older than two slices expires.
         let mut left = union;
         left.expire(2, ages);
