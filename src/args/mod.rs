@@ -12,8 +12,8 @@ use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::{Error, Parameter};
 
-/// Parses a whole number, at most `most`, without sign and leading zeros. `bound` is the text of `most + 1` for error
-/// replies.
+/// Parses a whole number, at most `most`, without sign and leading zeros. `bound` is the text of `most + 1`: error
+/// replies say that the number must be less than it.
 fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {

@@ -19,8 +19,8 @@ const ALL: &[u8] = b"-";
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
-    /// The values of `SINCE`, in seconds: none without `SINCE`, else one for all keys or one per key. `None` means all
-    /// members.
+    /// The seconds of each `SINCE`: one for all keys, or one per key. The list is empty if there is no `SINCE`. An
+    /// element `None` means all members of its key.
     seconds: Vec<Option<u64>>,
 }
 

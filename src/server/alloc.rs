@@ -330,8 +330,8 @@ impl Mover for Defragmenter {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
         let start = Box::into_raw(buffer).cast::<E>();
-        // SAFETY: this module owns the block, and no reference to it exists. The server copies its bytes, which moves a
-        // value in Rust too. The new block has the layout with which the box frees it.
+        // SAFETY: this module owns the block, and no reference to it exists. The server copies its bytes: a move of a
+        // value in Rust does no more. The new block has the layout with which the box frees it.
         unsafe {
             let moved = defrag(self.ctx, start.cast(), layout).cast::<E>();
             Box::from_raw(std::ptr::slice_from_raw_parts_mut(moved, len))

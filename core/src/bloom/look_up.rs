@@ -50,7 +50,7 @@ struct Screened {
     found: Marks,
     /// The mask of the hashes that are undecided.
     open: Marks,
-    /// The number of sub-filters, from the oldest on, that may contain undecided hashes.
+    /// Hashes that are not decided yet may only be in this number of the oldest sub-filters.
     num_oldest: usize,
     /// For each undecided hash, the mask of the sub-filters that may contain it; unused for a single sub-filter.
     candidates: [Candidates; CHUNK],

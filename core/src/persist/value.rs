@@ -144,7 +144,8 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// anything is allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header with which loading began; empty if it contained the whole value.
+    /// The header of a value whose payload is loaded in chunks. Empty if the header contained the whole value, so that
+    /// no chunks follow.
     fn header(&self) -> &[u8];
 
     /// The format of the chunks of a dump: with or without checksums.

@@ -37,8 +37,8 @@ pub(in crate::commands) struct Creation {
 }
 
 impl Creation {
-    /// Lowers the error rate of a client's RedisBloom-compatible filter to [`LARGEST_RATE_OF_REDIS_8`], if the server
-    /// is Redis 8.
+    /// Lowers the error rate of a RedisBloom-compatible filter to [`LARGEST_RATE_OF_REDIS_8`], as Redis 8 does. A
+    /// command of the primary or of an AOF must create the filter unchanged.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);

@@ -154,8 +154,8 @@ impl BloomFilter {
 }
 
 impl Planned<'_> {
-    /// Unites the sub-filters `ours` with those of the other filters. Returns how many items of the united slice were
-    /// added again in a later slice.
+    /// Merges the sub-filters that the other filters have for one slice into `ours`, this filter's sub-filters for it.
+    /// Returns how many items of the merged slice were added again in a later slice, which counts them.
     fn unite(&self, ours: &mut [SubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));

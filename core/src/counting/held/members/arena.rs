@@ -2,9 +2,9 @@
 //! the slice tag of a member is before its record. The arena has the same bytes in memory and in the stored form.
 //!
 //! If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix of the
-//! arena. A member that consists of this prefix and a number is kept as the number. The prefix is at the front of the
-//! arena until no member is left: with a window the tag 0, then the byte `0xd2`, the length of the prefix, and its
-//! bytes.
+//! arena. A member that consists of this prefix and a number is kept as the number. The prefix stays at the front of
+//! the arena until no member is left. Its bytes: with a window the tag 0, then `0xd2`, the length of the prefix, and
+//! the prefix.
 
 use std::marker::PhantomData;
 

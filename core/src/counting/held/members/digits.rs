@@ -33,8 +33,8 @@ pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]
     digits
 }
 
-/// The four bytes that eight hexadecimal digits, in upper or lower case, stand for. The first digits are in the lowest
-/// byte of `digits`. Other characters give unspecified results.
+/// The four bytes that eight hexadecimal digits, in upper or lower case, stand for. Each byte of `digits` is one
+/// digit, the first in the lowest byte. Other characters give unspecified results.
 #[inline(always)]
 pub(super) fn bytes_of(digits: u64) -> u64 {
     let nibbles = nibbles_of(digits);

@@ -261,8 +261,8 @@ fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
 }
 
-/// Adds a member to the index at the end of `buffer`. `value` is the number or the byte offset of the member. See
-/// [`Index::enter_from`].
+/// Adds a member to the index, which is at the end of `buffer`. `value` is what the index keeps of the member: its
+/// ordinal number or its byte offset. See [`Index::enter_from`].
 #[inline(always)]
 fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: u64, value: usize) -> Option<usize> {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
