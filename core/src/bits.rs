@@ -47,16 +47,12 @@ pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
 
 /// The positions of the set bits of some words, ascending.
 pub(crate) fn ones_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
-    let mut words = (0..).zip(words);
-    let (mut start, mut rest) = (0, 0u64);
-    std::iter::from_fn(move || {
-        while rest == 0 {
-            let (index, word) = words.next()?;
-            (start, rest) = (index * u64::from(u64::BITS), word);
-        }
-        let one = start + u64::from(rest.trailing_zeros());
-        rest &= rest - 1;
-        Some(one)
+    (0..).step_by(WORD_BITS).zip(words).flat_map(|(start, mut rest): (u64, u64)| {
+        std::iter::from_fn(move || {
+            let one = (rest != 0).then(|| start + u64::from(rest.trailing_zeros()));
+            rest &= rest.wrapping_sub(1);
+            one
+        })
     })
 }
 

@@ -35,8 +35,9 @@ pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
-/// The largest number of bits that [`encode`] appends in one step. A gap always has fewer low bits than this.
-const WORD_BITS: u32 = u32::BITS;
+/// The largest number of ones that [`encode`] appends in one step. A gap always has fewer low bits than this. So a zero,
+/// low bits, and fewer ones fit in 64 bits.
+const STEP_BITS: u32 = 32;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
 pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u64, bytes: &mut Vec<u8>) {
@@ -45,25 +46,25 @@ pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
     let mut push = |value: u64, value_len: u32| {
         pending |= value << len;
         len += value_len;
-        if len >= WORD_BITS {
-            bytes.extend_from_slice(&(pending as u32).to_le_bytes());
-            pending >>= WORD_BITS;
-            len -= WORD_BITS;
+        if len >= u64::BITS {
+            bytes.extend_from_slice(&pending.to_le_bytes());
+            len -= u64::BITS;
+            pending = value >> (value_len - len);
         }
     };
     let mut next = 0;
-    for one in ones {
+    ones.for_each(|one| {
         let gap = one - next;
         next = one + 1;
-        let (mut high, low) = (gap >> low_bits, gap & ((1 << low_bits) - 1));
-        // A zero and the low bits always fit in one word. Only a long run of ones is appended in several steps.
-        while high + 1 + u64::from(low_bits) > WORD_BITS.into() {
-            let some = high.min(WORD_BITS.into());
-            push((1 << some) - 1, some as u32);
-            high -= some;
+        let mut high = gap >> low_bits;
+        while high >= STEP_BITS.into() {
+            push((1 << STEP_BITS) - 1, STEP_BITS);
+            high -= u64::from(STEP_BITS);
         }
-        push(((1 << high) - 1) | low << (high + 1), high as u32 + 1 + low_bits);
-    }
+        // The low bits and a 1, shifted, minus 1: the low bits, a zero, and `high` ones.
+        let low_and_one = (gap << 1 | 1) & ((2 << low_bits) - 1);
+        push((low_and_one << high) - 1, high as u32 + 1 + low_bits);
+    });
     bytes.extend_from_slice(&pending.to_le_bytes()[..len.div_ceil(8) as usize]);
 }
 
@@ -86,20 +87,25 @@ pub(crate) fn decode_front(
     num_bits: u64,
     mut visit: impl FnMut(u64),
 ) -> Result<&[u8], Error> {
-    let low_bits = low_bits(num_ones, num_bits).min(WORD_BITS - 1);
+    let low_bits = low_bits(num_ones, num_bits).min(STEP_BITS - 1);
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
     let mut next = 0u64;
     for _ in 0..num_ones {
-        let (high, low) = bits.take_code(low_bits)?;
-        // `high` is compared first, so that the shift cannot overflow.
-        let one = if high <= num_bits >> low_bits { next + (high << low_bits | low) } else { num_bits };
+        if bits.pending.trailing_zeros() + low_bits >= bits.len {
+            let skipped = bits.fill_for_code(low_bits)?.saturating_mul(1 << low_bits);
+            next = next.saturating_add(skipped).min(num_bits);
+        }
+        let high = bits.pending.trailing_zeros();
+        let low = !(bits.pending >> high >> 1) & ((1 << low_bits) - 1);
+        let one = next + (u64::from(high) << low_bits | low);
         if one >= num_bits {
             return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
         }
+        bits.skip(high + 1 + low_bits);
         visit(one);
         next = one + 1;
     }
-    let is_valid = bits.pending & ((1 << (bits.len % 8)) - 1) == 0;
+    let is_valid = !bits.pending & ((1 << (bits.len % 8)) - 1) == 0;
     Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "a one")?;
     Ok(&bytes[bytes.len() - bits.rest.len() - (bits.len / 8) as usize..])
 }
@@ -107,79 +113,48 @@ pub(crate) fn decode_front(
 /// Reads bits from bytes, the lowest bit of each byte first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, with zeros above them. `len` is at most 63, so that no shift is by 64 bits.
+    /// The complement of the next `len` bits, with zeros above it. So its trailing zeros are the ones of a code. `len`
+    /// is at most 63, so that no shift is by 64 bits.
     pending: u64,
     len: u32,
 }
 
 impl Bits<'_> {
+    /// Loads bytes until `pending` has a whole code with `low_bits` low bits, at most 31. Only a long run of ones is
+    /// skipped before. Returns the number of skipped ones.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the bytes end.
+    #[inline(always)]
+    fn fill_for_code(&mut self, low_bits: u32) -> Result<u64, Error> {
+        let mut skipped = 0;
+        loop {
+            self.fill();
+            let ones = self.pending.trailing_zeros().min(self.len);
+            if ones + low_bits < self.len {
+                return Ok(skipped);
+            }
+            Error::check_field(ones > 0, FIELD, "more bits", "the end")?;
+            self.skip(ones);
+            skipped += u64::from(ones);
+        }
+    }
+
     /// Loads whole bytes into `pending`, until it is full or no bytes are left.
     #[inline(always)]
     fn fill(&mut self) {
         let num_bytes = ((u64::BITS - 1 - self.len) / 8) as usize;
         if let Some(word) = self.rest.first_chunk() {
-            self.pending |= (u64::from_le_bytes(*word) & ((1 << (8 * num_bytes)) - 1)) << self.len;
+            self.pending |= (!u64::from_le_bytes(*word) & ((1 << (8 * num_bytes)) - 1)) << self.len;
             (self.len, self.rest) = (self.len + 8 * num_bytes as u32, &self.rest[num_bytes..]);
             return;
         }
         let (bytes, rest) = self.rest.split_at(num_bytes.min(self.rest.len()));
         for &byte in bytes {
-            self.pending |= u64::from(byte) << self.len;
+            self.pending |= u64::from(!byte) << self.len;
             self.len += 8;
         }
         self.rest = rest;
-    }
-
-    /// Reads the code of a gap with `low_bits` low bits, at most 31. Returns the high part of the gap and its low bits.
-    #[inline(always)]
-    fn take_code(&mut self, low_bits: u32) -> Result<(u64, u64), Error> {
-        let high = self.pending.trailing_ones();
-        let len = high + 1 + low_bits;
-        if len > self.len {
-            self.fill();
-            return Ok((self.take_ones()?, self.take(low_bits)?));
-        }
-        // Usually `pending` has the whole code of a gap, which is then read without checking each part.
-        let low = self.pending >> (high + 1) & ((1 << low_bits) - 1);
-        self.skip(len);
-        Ok((high.into(), low))
-    }
-
-    fn ended() -> Error {
-        Error::corrupt(FIELD, "more bits", "the end")
-    }
-
-    /// Counts the ones before the next zero, and skips the ones and the zero.
-    #[inline(always)]
-    fn take_ones(&mut self) -> Result<u64, Error> {
-        let mut taken = 0;
-        loop {
-            let ones = self.pending.trailing_ones();
-            if ones < self.len {
-                self.skip(ones + 1);
-                return Ok(taken + u64::from(ones));
-            }
-            taken += u64::from(ones);
-            self.skip(ones);
-            self.fill();
-            if self.len == 0 {
-                return Err(Self::ended());
-            }
-        }
-    }
-
-    /// Reads the next `len` bits, at most 32.
-    #[inline(always)]
-    fn take(&mut self, len: u32) -> Result<u64, Error> {
-        if len > self.len {
-            self.fill();
-        }
-        if len > self.len {
-            return Err(Self::ended());
-        }
-        let value = self.pending & ((1 << len) - 1);
-        self.skip(len);
-        Ok(value)
     }
 
     #[inline(always)]

@@ -25,7 +25,7 @@ use crate::counting::held::Held;
 use crate::counting::held::cells;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
-use crate::counting::held::slots::{Place, Slots};
+use crate::counting::held::slots::{Own, Place, Slots};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
 use crate::golomb_rice;
@@ -113,8 +113,25 @@ pub(super) fn most_bytes(layout: Layout, counts: &SegmentCounts, ages: Ages) -> 
 fn encode(slots: &Slots, ages: Ages) -> Vec<u8> {
     let (layout, counts) = (slots.layout(), slots.counts());
     let mut bytes = Vec::with_capacity(most_bytes(layout, counts, ages) as usize);
-    slots.for_each_segment(|segment, marked, tags| {
+    let (mut words, mut tags) = (vec![], vec![]);
+    for (segment, place) in slots.places() {
         let (count, all) = (counts.get(segment), layout.slots());
+        let marked = match place {
+            Place::Full => continue,
+            Place::Listed(places, tags) => {
+                golomb_rice::encode(places.iter().map(|&place| place.into()), count, all, &mut bytes);
+                append_tags(&mut bytes, tags, ages);
+                continue;
+            }
+            Place::Cells(cells) if !ages.has_tags() => cells,
+            Place::Cells(cells) => {
+                words.clear();
+                words.resize(all as usize / bits::WORD_BITS, 0);
+                cells::merge(&mut words, Ages::PLAIN, cells, ages, u8::MAX, 0);
+                cells::tags_of(cells, ages, &mut tags);
+                &words
+            }
+        };
         match Code::new(layout, count) {
             Code::Full => {}
             Code::Marked => golomb_rice::encode(bits::ones_of(marked.iter().copied()), count, all, &mut bytes),
@@ -123,12 +140,19 @@ fn encode(slots: &Slots, ages: Ages) -> Vec<u8> {
             }
             Code::Bits => bytes.extend_from_slice(bytemuck::cast_slice(marked)),
         }
-        match ages.cell_bits() {
-            4 => bytes.extend(tags.chunks(2).map(|pair| pair[0] | pair.get(1).map_or(0, |second| second << 4))),
-            _ => bytes.extend_from_slice(tags),
-        }
-    });
+        append_tags(&mut bytes, &tags, ages);
+    }
     bytes
+}
+
+/// Appends the tags of the set bits of a segment.
+fn append_tags(bytes: &mut Vec<u8>, tags: &[u8], ages: Ages) {
+    if ages.cell_bits() != 4 {
+        return bytes.extend_from_slice(tags);
+    }
+    let (pairs, last) = tags.as_chunks();
+    bytes.extend(pairs.iter().map(|[first, second]| first | second << 4));
+    bytes.extend_from_slice(last);
 }
 
 /// Reads the payload of an estimating counter whose bitmap has these numbers of set bits.
@@ -137,38 +161,53 @@ fn encode(slots: &Slots, ages: Ages) -> Vec<u8> {
 /// [`Error::Corrupt`] names what is wrong. [`Error::OutOfMemory`].
 pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Slots, Error> {
     let mut slots = Slots::with_counts(layout, counts, ages)?;
-    let all = layout.slots();
-    let mut words = try_filled(all as usize / bits::WORD_BITS, 0u64)?;
-    let mut cells = try_filled(if ages.has_tags() { words.len() * ages.cell_bits() } else { 0 }, 0u64)?;
+    let (all, scratch) = (layout.slots() as usize, if ages.has_tags() { layout.slots() as usize } else { 0 });
+    let (mut words, mut tags) = (try_filled(scratch / bits::WORD_BITS, 0)?, try_filled(scratch + 1, 0)?);
     let mut rest = payload;
     for segment in (0..layout.num_segments()).filter(|&segment| counts.get(segment) > 0) {
         let count = counts.get(segment);
-        let code = Code::new(layout, count);
-        words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        // Bits are flipped in bytes, not in words. Several bits are often in one word, and each store of the word would
-        // wait for the one before.
-        let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
-        match code {
-            Code::Full => {}
-            Code::Marked => rest = golomb_rice::decode_front(rest, count, all, &mut flip)?,
-            Code::Free => rest = golomb_rice::decode_front(rest, all - count, all, &mut flip)?,
-            Code::Bits => {
-                bytes.copy_from_slice(take(&mut rest, all as usize / 8)?);
-                let found = bits::count_ones(&words);
-                Error::check_field(found == count, "marked slots", count, found)?;
+        match slots.own_mut(segment) {
+            Own::Full => {}
+            Own::Listed(places, tags) => {
+                let mut places = places.iter_mut();
+                let add = |one| _ = places.next().map(|place| *place = one as u16);
+                rest = golomb_rice::decode_front(rest, count, all as u64, add)?;
+                read_tags(take(&mut rest, tags_bytes(count, ages))?, tags, ages)?;
             }
+            Own::Cells(cells) if ages.has_tags() => {
+                rest = decode_bits(rest, layout, count, &mut words)?;
+                read_tags(take(&mut rest, tags_bytes(count, ages))?, &mut tags[..count as usize], ages)?;
+                cells::set_tags(cells, &words, &tags, ages);
+            }
+            Own::Cells(cells) => rest = decode_bits(rest, layout, count, cells)?,
         }
-        if !ages.has_tags() {
-            slots.fill(segment, Place::Cells(&words));
-            continue;
-        }
-        cells.fill(0);
-        set_tags(&mut cells, &words, take(&mut rest, tags_bytes(count, ages))?, ages)?;
-        slots.fill(segment, Place::Cells(&cells));
     }
     Error::check_field(rest.is_empty(), "segments", "the end", format_args!("{} bytes more", rest.len()))?;
     Ok(slots)
+}
+
+/// Reads a segment that has `count` set bits into `words`. Returns the bytes after it.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+fn decode_bits<'a>(bytes: &'a [u8], layout: Layout, count: u64, words: &mut [u64]) -> Result<&'a [u8], Error> {
+    let (code, all, mut rest) = (Code::new(layout, count), layout.slots(), bytes);
+    words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
+    let own: &mut [u8] = bytemuck::cast_slice_mut(words);
+    // Bits are flipped in bytes, not in words. Several bits are often in one word, and each store of the word would wait
+    // for the one before.
+    let mut flip = |slot: u64| own[slot as usize / 8] ^= 1 << (slot % 8);
+    match code {
+        Code::Full => Ok(rest),
+        Code::Marked => golomb_rice::decode_front(rest, count, all, &mut flip),
+        Code::Free => golomb_rice::decode_front(rest, all - count, all, &mut flip),
+        Code::Bits => {
+            own.copy_from_slice(take(&mut rest, all as usize / 8)?);
+            let found = bits::count_ones(words);
+            Error::check_field(found == count, "marked slots", count, found)?;
+            Ok(rest)
+        }
+    }
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
@@ -178,22 +217,22 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
     Ok(taken)
 }
 
-/// Writes the tag of each bit that is set in `words` to its cell. The tags are packed in `bytes`.
+/// Reads the tags that are packed in `bytes`.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the slice of a tag has expired.
-fn set_tags(cells: &mut [u64], words: &[u64], bytes: &[u8], ages: Ages) -> Result<(), Error> {
-    let halves = ages.cell_bits() == 4;
-    let tag_at = |at: usize| if halves { bytes[at / 2] >> (at % 2 * 4) & 0xf } else { bytes[at] };
-    let mut len = 0;
-    for slot in bits::ones_of(words.iter().copied()) {
-        let tag = tag_at(len);
-        ages.check(tag)?;
-        cells::mark(cells, slot as usize, tag, ages);
-        len += 1;
+fn read_tags(bytes: &[u8], tags: &mut [u8], ages: Ages) -> Result<(), Error> {
+    if ages.cell_bits() == 4 {
+        let (pairs, last) = tags.as_chunks_mut();
+        pairs.iter_mut().zip(bytes).for_each(|(pair, byte)| *pair = [byte & 0xf, byte >> 4]);
+        if let (&mut [ref mut last], Some(byte)) = (last, bytes.last()) {
+            *last = byte & 0xf;
+            Error::check_field(byte >> 4 == 0, "tag", "0 behind the last", byte >> 4)?;
+        }
+    } else {
+        tags.copy_from_slice(bytes);
     }
-    let behind = if halves && len % 2 == 1 { tag_at(len) } else { 0 };
-    Error::check_field(behind == 0, "tag", "0 behind the last", behind)
+    tags.iter().try_for_each(|&tag| ages.check(tag))
 }
 
 impl Counter {

@@ -29,15 +29,46 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
 }
 
 /// Calls `visit` with the index and the slice tag of each marked slot of the bitmap, in ascending order.
-pub(super) fn for_each(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
-    let bits = ages.cell_bits();
-    for (word, &cells) in cells.iter().enumerate() {
+pub(in crate::counting) fn for_each(cells: &[u64], ages: Ages, mut visit: impl FnMut(usize, u8)) {
+    let (bits, modulus) = (ages.cell_bits(), u64::from(ages.modulus));
+    for (start, &cells) in (0..).step_by(bits::WORD_BITS).zip(cells) {
         let mut rest = cells;
         while rest != 0 {
-            let cell = rest.trailing_zeros() as usize / bits;
-            let mask = u64::from(ages.modulus) << (cell * bits);
-            visit(word * (bits::WORD_BITS / bits) + cell, ((rest & mask) >> (cell * bits)) as u8);
-            rest &= !mask;
+            let at = rest.trailing_zeros() as usize & !(bits - 1);
+            visit((start + at) >> bits.trailing_zeros(), (rest >> at & modulus) as u8);
+            rest &= !(modulus << at);
+        }
+    }
+}
+
+/// Replaces `tags` by the slice tags of the marked slots of the bitmap, in ascending order of the slots.
+pub(in crate::counting) fn tags_of(cells: &[u64], ages: Ages, tags: &mut Vec<u8>) {
+    let (bytes, has_halves): (&[u8], _) = (bytemuck::cast_slice(cells), ages.cell_bits() == 4);
+    tags.resize(2 * bytes.len() + 1, 0);
+    let mut len = 0;
+    for tag in bytes.iter().flat_map(|&byte| cells_of(byte, has_halves)) {
+        // There is no branch, because a processor could not predict which slots are free.
+        tags[len] = tag;
+        len += usize::from(tag != 0);
+    }
+    tags.truncate(len);
+}
+
+/// Gives the slots of the bitmap whose bits are set in `marked` these slice tags, in ascending order. All other slots
+/// become free. At least one more tag follows the last.
+pub(in crate::counting) fn set_tags(cells: &mut [u64], marked: &[u64], tags: &[u8], ages: Ages) {
+    let has_halves = ages.cell_bits() == 4;
+    let (mut len, bytes) = (0, bytemuck::cast_slice_mut(cells).chunks_exact_mut(8 * ages.cell_bits()));
+    for (bytes, &word) in bytes.zip(marked) {
+        let mut rest = word;
+        let mut next = || {
+            // There is no branch, as in `tags_of`.
+            let (tag, is_marked) = (tags[len], rest & 1);
+            (len, rest) = (len + is_marked as usize, rest >> 1);
+            tag * is_marked as u8
+        };
+        for byte in bytes {
+            *byte = if has_halves { next() | next() << 4 } else { next() };
         }
     }
 }
@@ -82,7 +113,7 @@ pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
 /// Merges the bitmap `from` into the bitmap `cells`, without the slots that were last marked more than `most_age`
 /// slices ago. The newest slice of `cells` is `behind` slices later than that of `from`. A slot that is marked in both
 /// bitmaps gets the younger of its two tags.
-pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
+pub(in crate::counting) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {
         (1, 1) => bits::or_into(cells, from),

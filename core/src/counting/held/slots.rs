@@ -29,7 +29,7 @@ use crate::counting::held::adding::Adding;
 use crate::counting::held::cells;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
-use crate::counting::layout::{Layout, MAX_SEGMENT_BITS, SegmentCounts, slots_of};
+use crate::counting::layout::{Layout, SegmentCounts, slots_of};
 use crate::error::Error;
 use crate::hash::{self, CHUNK};
 use crate::heap::Mover;
@@ -78,6 +78,13 @@ pub(in crate::counting) enum Place<'a> {
     /// The positions of the marked slots in the segment of the bitmap, ascending, and their slice tags. Without a
     /// window there are no tags.
     Listed(&'a [u16], &'a [u8]),
+}
+
+/// The memory for the marked slots of one segment of the bitmap, like [`Place`].
+pub(in crate::counting) enum Own<'a> {
+    Full,
+    Cells(&'a mut [u64]),
+    Listed(&'a mut [u16], &'a mut [u8]),
 }
 
 /// The segments that are stored as cells: a bit or a slice tag for each slot. Segments before them are full and take no
@@ -129,7 +136,7 @@ pub(in crate::counting) fn bytes_of_counts(layout: Layout, counts: &SegmentCount
 
 impl Place<'_> {
     /// Calls `visit` with the position and the slice tag of each marked slot of the bitmap, in ascending order.
-    fn for_each(self, layout: Layout, ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
+    fn for_each(self, layout: Layout, ages: Ages, mut visit: impl FnMut(usize, u8)) {
         match self {
             Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, ages.newest)),
             Place::Cells(cells) => cells::for_each(cells, ages, visit),
@@ -197,28 +204,37 @@ impl Slots {
     }
 
     /// Fills one segment of a bitmap that was just made.
-    pub(in crate::counting) fn fill(&mut self, segment: usize, place: Place<'_>) {
+    fn fill(&mut self, segment: usize, place: Place<'_>) {
         let (layout, ages) = (self.layout, self.ages);
-        if segment < self.first.into() {
-            // All slots of this segment are marked, so nothing is stored.
-            return;
-        }
-        match (self.cells_mut(segment), place) {
-            (Some(own), Place::Full) => own.fill(u64::MAX),
-            (Some(own), Place::Cells(cells)) => own.copy_from_slice(cells),
-            (Some(own), Place::Listed(..)) => {
-                place.for_each(layout, ages, &mut |place, tag| _ = cells::mark(own, place, tag, ages));
-            }
-            (None, place) => {
-                let mut at = self.counts.sum(self.end.into()..segment);
-                let (places, tags) = lists_of(&mut self.later, ages);
-                place.for_each(layout, ages, &mut |place, tag| {
+        match (self.own_mut(segment), place) {
+            (Own::Full, _) => {}
+            (Own::Cells(own), Place::Cells(cells)) => own.copy_from_slice(cells),
+            (Own::Cells(own), Place::Listed(places, [])) => bits::set_all(own, places),
+            (Own::Cells(own), _) => place.for_each(layout, ages, |place, tag| _ = cells::mark(own, place, tag, ages)),
+            (Own::Listed(places, tags), _) => {
+                let mut at = 0;
+                place.for_each(layout, ages, |place, tag| {
                     places[at] = place as u16;
                     tags.get_mut(at).into_iter().for_each(|own| *own = tag);
                     at += 1;
                 });
             }
         }
+    }
+
+    /// The memory of a segment of a bitmap that was just made.
+    pub(in crate::counting) fn own_mut(&mut self, segment: usize) -> Own<'_> {
+        if segment < self.first.into() {
+            return Own::Full;
+        }
+        let words = segment_words(self.layout, self.ages);
+        let start = (segment - usize::from(self.first)) * words;
+        if segment < self.end.into() {
+            return Own::Cells(&mut self.window[start..start + words]);
+        }
+        let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment) as usize);
+        let (places, tags) = lists_of(&mut self.later, self.ages);
+        Own::Listed(&mut places[start..start + len], tags.get_mut(start..start + len).unwrap_or_default())
     }
 
     #[inline]
@@ -267,7 +283,7 @@ impl Slots {
 
     /// The number of each segment of the bitmap that is not an empty list, and the form in which its marked slots are
     /// stored.
-    fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
+    pub(in crate::counting) fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
         let mut cells = self.window.chunks_exact(segment_words(self.layout, self.ages));
         let (mut places, mut tags) = self.lists();
         let (end, counts) = (self.end.into(), &self.counts);
@@ -285,13 +301,6 @@ impl Slots {
             (own_tags, tags) = tags.split_at(len.min(tags.len()));
             (segment, Place::Listed(own, own_tags))
         })
-    }
-
-    /// The bits or slice tags of all slots of a segment; `None` if the segment is stored in another form.
-    fn cells_mut(&mut self, segment: usize) -> Option<&mut [u64]> {
-        let words = segment_words(self.layout, self.ages);
-        let start = segment.checked_sub(self.first.into())? * words;
-        self.window.get_mut(start..start + words)
     }
 
     /// A copy of the bitmap. Segments in the range `window` have a bit or a slice tag for each slot, later segments a
@@ -455,7 +464,7 @@ impl Slots {
                 (Place::Listed(places, tags), Some(own)) if is_alike => {
                     cells::merge_list(own, ages, (places, tags), theirs, most_age, behind);
                 }
-                _ => place.for_each(from.layout, theirs, &mut |place, tag| {
+                _ => place.for_each(from.layout, theirs, |place, tag| {
                     let (age, slot) = (theirs.age(tag), from.layout.slot_at(segment, place as u16));
                     if age <= most_age {
                         self.mark_wide(from.layout.fold(slot, layout), age + behind);
@@ -519,34 +528,8 @@ impl Slots {
         for (segment, place) in self.places() {
             match place {
                 Place::Cells(cells) => cells::tally(cells, self.ages, &mut |tag, slots| visit(segment, tag, slots)),
-                _ => place.for_each(self.layout, self.ages, &mut |_, tag| visit(segment, tag, 1)),
+                _ => place.for_each(self.layout, self.ages, |_, tag| visit(segment, tag, 1)),
             }
-        }
-    }
-
-    /// Calls `visit` for each segment that has a marked slot, but not for full segments that take no memory. The
-    /// arguments are the number of the segment, the bits of its marked slots, and their slice tags.
-    pub(in crate::counting) fn for_each_segment(&self, mut visit: impl FnMut(usize, &[u64], &[u8])) {
-        let (mut words, mut tags) = ([0; (1 << MAX_SEGMENT_BITS) / bits::WORD_BITS], Vec::new());
-        let words = &mut words[..self.layout.slots() as usize / bits::WORD_BITS];
-        for (segment, place) in self.places().filter(|&(segment, _)| self.counts.get(segment) > 0) {
-            words.fill(0);
-            tags.clear();
-            let marked = match place {
-                Place::Full => continue,
-                Place::Cells(cells) if !self.ages.has_tags() => cells,
-                Place::Cells(cells) => {
-                    cells::merge(words, Ages::PLAIN, cells, self.ages, u8::MAX, 0);
-                    cells::for_each(cells, self.ages, &mut |_, tag| tags.push(tag));
-                    &*words
-                }
-                Place::Listed(places, own) => {
-                    bits::set_all(words, places);
-                    tags.extend_from_slice(own);
-                    &*words
-                }
-            };
-            visit(segment, marked, &tags);
         }
     }
 

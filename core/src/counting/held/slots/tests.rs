@@ -1,6 +1,6 @@
 use super::*;
 use crate::counting::held::tag::Tag;
-use crate::counting::layout::MIN_SEGMENT_BITS;
+use crate::counting::layout::{MAX_SEGMENT_BITS, MIN_SEGMENT_BITS};
 use crate::counting::params::{Params, Spec};
 use crate::hash::{CHUNK, hash64};
 use crate::size_limit::Unlimited;
@@ -16,7 +16,7 @@ const WHOLES: Ages = Ages { newest: 2, modulus: 255, most_age: 4 };
 fn listed(slots: &Slots) -> Vec<(u32, u8)> {
     let mut all = Vec::new();
     for (segment, place) in slots.places() {
-        place.for_each(slots.layout, slots.ages, &mut |place, tag| {
+        place.for_each(slots.layout, slots.ages, |place, tag| {
             all.push((slots.layout.slot_at(segment, place as u16), tag))
         });
     }
