@@ -24,6 +24,16 @@ impl Counter {
     /// [`Error::Incompatible`] if seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]. On error
     /// the counter is unchanged.
     pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
+        // The merge changes a copy of the counter, since it may fail half-way.
+        let (copy, changed) = self.merged(others, limit)?;
+        if changed {
+            *self = copy;
+        }
+        Ok(changed)
+    }
+
+    /// The result of [`Self::merge`], and whether it differs from the counter.
+    fn merged(&self, others: &[&Counter], limit: &impl SizeLimit) -> Result<(Counter, bool), Error> {
         let mut all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
@@ -38,7 +48,6 @@ impl Counter {
         // The server's limit measures the used memory at its first check. So the first check comes before the copy
         // takes memory.
         limit.check(0, 0)?;
-        // The merge changes a copy of the counter, since it may fail half-way.
         let mut copy;
         if is_folded {
             copy = self.empty(coarsest.params_for(self))?;
@@ -47,10 +56,7 @@ impl Counter {
             copy = self.try_clone()?;
         }
         let changed = copy.add_members(&live, newest, lower_bound, limit)? || is_later || is_folded;
-        if changed {
-            *self = copy;
-        }
-        Ok(changed)
+        Ok((copy, changed))
     }
 
     /// The union of `first` and `others`, with the parameters of `first`. Only its error rate is the largest of the
@@ -63,15 +69,14 @@ impl Counter {
         let newest = newest(&all);
         let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.ages().most_age));
         let coarsest = live.filter(|counter| counter.has_slots()).min_by_key(|counter| counter.layout());
-        if let Some(coarsest) = coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
-            let mut union = first.empty(coarsest.params_for(first))?;
-            union.merge(&all, limit)?;
-            return Ok(union);
-        }
-        // Copying `first` is much faster than adding its bits one by one.
-        limit.check(0, first.num_bytes())?;
-        let mut union = first.try_clone()?;
-        union.merge(others, limit)?;
+        let (union, _) = match coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
+            Some(coarsest) => first.empty(coarsest.params_for(first))?.merged(&all, limit)?,
+            None => {
+                // Copying `first` is much faster than adding its bits one by one.
+                limit.check(0, first.num_bytes())?;
+                first.merged(others, limit)?
+            }
+        };
         Ok(union)
     }
 
