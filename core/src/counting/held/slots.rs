@@ -39,9 +39,8 @@ use crate::window::Mark;
 /// A segment is stored as a list if at most one in 16 of its bits is set. A position in a list takes 16 bits, so the
 /// list of a fuller segment would be larger than its bits.
 const LISTED_PART: u64 = 16;
-/// The binary search in a list stops when this number of elements is left, because comparing all of them is then
-/// faster.
-const FEW: usize = 96;
+/// The number of slots in a list that are compared at once in a search.
+const FEW: usize = 32;
 /// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
 
@@ -80,7 +79,7 @@ pub(in crate::counting) enum Place<'a> {
     Listed(&'a [u16], &'a [u8]),
 }
 
-/// The memory for the marked slots of one segment of the bitmap, like [`Place`].
+/// Like [`Place`], for writing. The lists have the length of the number of marked slots.
 pub(in crate::counting) enum Own<'a> {
     Full,
     Cells(&'a mut [u64]),
@@ -176,8 +175,8 @@ impl Slots {
         Slots::new(layout, ages).with_memory(0..layout.num_segments())
     }
 
-    /// Makes a bitmap with these numbers of marked slots per segment. The caller must [fill](Self::fill) each segment
-    /// that has a marked slot.
+    /// Makes a bitmap with these numbers of marked slots per segment. The caller must write the slots of each segment
+    /// that has any to [`Self::own_mut`].
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -222,7 +221,7 @@ impl Slots {
         }
     }
 
-    /// The memory of a segment of a bitmap that was just made.
+    /// The memory of a segment of a bitmap that was just made. It is all zeros.
     pub(in crate::counting) fn own_mut(&mut self, segment: usize) -> Own<'_> {
         if segment < self.first.into() {
             return Own::Full;
@@ -415,7 +414,7 @@ impl Slots {
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
         let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment));
         let list = &self.later[start..start + len as usize];
-        let at = find(list, place);
+        let at = find(list, place, self.layout.segment_bits());
         let (is_marked, at) = (list.get(at) == Some(&place), start + at);
         if is_marked {
             return Ok(lists_of(&mut self.later, ages).1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag)));
@@ -555,18 +554,24 @@ impl Slots {
     }
 }
 
-/// The index of the first element of `places` that is at least `place`.
-fn find(places: &[u16], place: u16) -> usize {
-    let (mut from, mut end) = (0, places.len());
-    while end - from > FEW {
-        let middle = (from + end) / 2;
-        // This step has no branch, since a processor could not predict it.
-        let is_below = places[middle] < place;
-        from = if is_below { middle + 1 } else { from };
-        end = if is_below { end } else { middle };
+/// The index of the first element of `places` that is at least `place`. `places` are ascending positions in a segment of
+/// `2^segment_bits` slots.
+fn find(places: &[u16], place: u16, segment_bits: u32) -> usize {
+    // Hashes are spread evenly, so the index is nearly proportional to the position. A binary search would take
+    // branches that a processor cannot predict.
+    let near = (usize::from(place) * places.len()) >> segment_bits;
+    let from = near.saturating_sub(FEW / 2).min(places.len().saturating_sub(FEW));
+    let num_below = |few: &[u16]| usize::from(few.iter().map(|&other| u16::from(other < place)).sum::<u16>());
+    let rest = &places[from..];
+    // The loop over an array of fixed length has no branch.
+    let mut at = from + rest.first_chunk::<FEW>().map_or_else(|| num_below(rest), |few| num_below(few));
+    while places.get(at).is_some_and(|&other| other < place) {
+        at += 1;
     }
-    // The elements that remain are compared several at a time.
-    from + usize::from(places[from..end].iter().map(|&other| u16::from(other < place)).sum::<u16>())
+    while at > 0 && places[at - 1] >= place {
+        at -= 1;
+    }
+    at
 }
 
 #[cfg(test)]

@@ -214,6 +214,19 @@ fn bytes_are_those_of_the_documents() {
     }
 }
 
+/// A position is found wherever the others are, also if they are all near one end of the segment.
+#[test]
+fn positions_in_lists_are_found_however_they_are_spread() {
+    for len in [0, 1, 31, 32, 33, 64, 100, 256] {
+        for (first, step) in [(0, 1), (4096 - len, 1), (3, 4096 / 260), (1900, 1)] {
+            let places: Vec<u16> = (0..len).map(|number| first + number * step).collect();
+            for place in 0..4096 {
+                assert_eq!(find(&places, place, 12), places.partition_point(|&other| other < place));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_list_of_slots_is_marked_as_they_are_one_by_one() {
     let layout = Layout::new(MIN_SEGMENT_BITS);
