@@ -35,8 +35,8 @@ pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
-/// The largest number of ones that [`encode`] appends in one step. A gap always has fewer low bits than this. So a zero,
-/// low bits, and fewer ones fit in 64 bits.
+/// The largest number of ones that [`encode`] appends in one step. A gap always has fewer low bits than this. So fewer
+/// ones, a zero, and the low bits fit in 64 bits.
 const STEP_BITS: u32 = 32;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
@@ -61,7 +61,7 @@ pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
             push((1 << STEP_BITS) - 1, STEP_BITS);
             high -= u64::from(STEP_BITS);
         }
-        // The low bits and a 1, shifted, minus 1: the low bits, a zero, and `high` ones.
+        // Subtracting 1 turns the last 1 and the `high` zeros after it into a zero and `high` ones.
         let low_and_one = (gap << 1 | 1) & ((2 << low_bits) - 1);
         push((low_and_one << high) - 1, high as u32 + 1 + low_bits);
     });

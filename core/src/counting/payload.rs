@@ -194,8 +194,8 @@ fn decode_bits<'a>(bytes: &'a [u8], layout: Layout, count: u64, words: &mut [u64
     let (code, all, mut rest) = (Code::new(layout, count), layout.slots(), bytes);
     words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
     let own: &mut [u8] = bytemuck::cast_slice_mut(words);
-    // Bits are flipped in bytes, not in words. Several bits are often in one word, and each store of the word would wait
-    // for the one before.
+    // Bits are flipped in bytes, not in words. Several bits are often in one word, and each store of the word would
+    // wait for the one before.
     let mut flip = |slot: u64| own[slot as usize / 8] ^= 1 << (slot % 8);
     match code {
         Code::Full => Ok(rest),

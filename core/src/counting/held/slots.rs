@@ -14,11 +14,12 @@
 //!
 //! A cell is the bit of a slot or, in a windowed counter, its tag: the slice in which it was last marked. C is the
 //! number of slots in a segment. The segments before `first` are full and take no memory. In a windowed counter `first`
-//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with more than C / 16 marked
-//! slots. The slots never take more memory than a bitmap of all segments, plus a quarter for unused room in lists.
+//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with more than C / 24 marked
+//! slots, or C / 16 with tags. The slots never take more memory than a bitmap of all segments, plus a quarter for
+//! unused room in lists.
 //!
-//! Worked example, C = 4096, 50,000 members: segments 0 to 6, with 4087 to 371 marked slots, are held as cells, in 512
-//! bytes each. Segment 7, with 190 marked slots, and all later segments are held as lists: 380 slots in 760 bytes.
+//! Worked example, C = 4096, 50,000 members: segments 0 to 7, with 4087 to 190 marked slots, are held as cells, in 512
+//! bytes each. Segment 8, with 96 marked slots, and all later segments are held as lists: 190 slots in 380 bytes.
 
 use std::alloc::Layout as Memory;
 use std::ops::Range;
@@ -36,13 +37,17 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
-/// A segment is stored as a list if at most one in 16 of its bits is set. A position in a list takes 16 bits, so the
-/// list of a fuller segment would be larger than its bits.
-const LISTED_PART: u64 = 16;
 /// The number of slots in a list that are compared at once in a search.
 const FEW: usize = 32;
 /// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
+
+/// A segment is stored as a list if at most one in this number of its bits is set. A position in a list takes 16 bits,
+/// so the list of a fuller segment would be larger than its bits. Without a window, bits are chosen earlier, because
+/// adding a member to a list takes several times as long.
+fn listed_part(ages: Ages) -> u64 {
+    if ages.has_tags() { 16 } else { 24 }
+}
 
 /// The marked slots (set bits) of an estimating counter, with the cached estimate.
 #[derive(Debug)]
@@ -91,7 +96,7 @@ pub(in crate::counting) enum Own<'a> {
 fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
     let is_full = |&segment: &usize| !ages.has_tags() && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
-    let is_listed = |&segment: &usize| counts.get(segment) * LISTED_PART <= layout.slots();
+    let is_listed = |&segment: &usize| counts.get(segment) * listed_part(ages) <= layout.slots();
     let listed = (first..layout.num_segments()).rev().take_while(is_listed).count();
     first..layout.num_segments() - listed
 }
@@ -419,7 +424,7 @@ impl Slots {
         if is_marked {
             return Ok(lists_of(&mut self.later, ages).1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag)));
         }
-        if (len + 1) * LISTED_PART > self.layout.slots() {
+        if (len + 1) * listed_part(ages) > self.layout.slots() {
             let window = self.first.into()..segment + 1;
             limit.check(held_bytes, heap_bytes(self.layout, &self.counts, &window, ages))?;
             *self = self.with_window(window)?;
@@ -554,8 +559,8 @@ impl Slots {
     }
 }
 
-/// The index of the first element of `places` that is at least `place`. `places` are ascending positions in a segment of
-/// `2^segment_bits` slots.
+/// The index of the first element of `places` that is at least `place`. `places` are ascending positions in a segment
+/// of `2^segment_bits` slots.
 fn find(places: &[u16], place: u16, segment_bits: u32) -> usize {
     // Hashes are spread evenly, so the index is nearly proportional to the position. A binary search would take
     // branches that a processor cannot predict.

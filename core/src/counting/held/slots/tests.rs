@@ -178,7 +178,7 @@ fn no_choice_of_slots_takes_more_than_all_bits() {
     for layout in (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).map(Layout::new) {
         let (slots, all) = (layout.slots() as usize, layout.num_segments());
         // As many as are still listed in each segment, one more in the last, and then all.
-        let listed = slots / LISTED_PART as usize;
+        let listed = slots / listed_part(Ages::PLAIN) as usize;
         let places =
             |segment: usize, range: Range<usize>| range.map(move |place| layout.slot_at(segment, place as u16));
         let mut chosen = Slots::new(layout, Ages::PLAIN);
