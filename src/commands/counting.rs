@@ -158,7 +158,9 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         let members = counter.members()?;
         ctx.reply_array(counter.count() as usize);
         let mut buffer = [0; 64];
-        members.for_each(|member| ctx.reply_bulk(member.text_in(&mut buffer)));
+        for member in members {
+            ctx.reply_bulk(member.text_in(&mut buffer));
+        }
         return Ok(());
     }
     let seconds = back.map(|seconds| args::count(Parameter::Seconds, seconds)).transpose()?;

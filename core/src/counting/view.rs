@@ -124,8 +124,8 @@ impl<'a> View<'a> {
         };
         let (ages, most_age) = (self.counter.ages(), self.most_age);
         let is_seen = move |&(tag, _): &(u8, _)| most_age.is_some_and(|most_age| ages.age(tag) <= most_age);
-        let plain = plain.into_iter().flat_map(Members::iter).map(|((), member)| member);
-        Ok(plain.chain(windowed.into_iter().flat_map(Members::iter).filter(is_seen).map(|(_, member)| member)))
+        let plain = plain.map(Members::iter).unwrap_or_default().map(|((), member)| member);
+        Ok(plain.chain(windowed.map(Members::iter).unwrap_or_default().filter(is_seen).map(|(_, member)| member)))
     }
 
     /// Whether `item` is a member in the view.

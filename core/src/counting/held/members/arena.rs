@@ -46,7 +46,7 @@ pub(super) fn is_at<T: Tag>(arena: &[u8], offset: usize, item: &[u8]) -> bool {
 
 /// An iterator over the slice tags and members of an arena (the encoded members). It stops at the end, or at bytes that
 /// are no valid member.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::counting) struct Records<'a, T> {
     rest: &'a [u8],
     prefix: &'a [u8],

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, bytes_of_uuid, decimal, digits_of};
-use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid, value_of};
+use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, are_digits, bytes_of, decimal, is_number};
+use super::digits::{is_uuid, put_decimal, put_hex, put_uuid, value_of, without_hyphens};
 use crate::counting::params::MOST_PREFIX;
 
 /// The first byte of each kind of record. For hex digits and numbers, the length of the body is added to it.
@@ -22,6 +22,24 @@ const LONG_TEXT: u8 = 0xe0;
 /// Memory for a header of one byte and the longest body of hex digits or a number.
 pub(in crate::counting) type Coded = [u8; 1 + MOST_BYTES];
 pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
+
+/// The length of the record with each first byte. It is 0 for long texts, and if no record has this first byte.
+const LENGTHS: [u8; 256] = {
+    let (mut lengths, mut first) = ([0; 256], 0);
+    while first < LONG_TEXT {
+        lengths[first as usize] = match first {
+            0..HEX_LOWER => 1 + first,
+            0x84..=0xa0 => 1 + first - HEX_LOWER,
+            0xa4..=0xc0 => 1 + first - HEX_UPPER,
+            0xc1..=0xc8 => 1 + first - DECIMAL,
+            UUID_LOWER | UUID_UPPER => 17,
+            0xd8..=0xdf => 1 + first - PREFIXED,
+            _ => 0,
+        };
+        first += 1;
+    }
+    lengths
+};
 
 pub(in crate::counting) struct Record<'a> {
     /// The prefix to store before this member, if the member is the first of the set and has a prefix; otherwise empty.
@@ -39,6 +57,7 @@ pub(in crate::counting) struct Record<'a> {
 impl<'a> Record<'a> {
     /// Encodes `item` for a set with this prefix (see [arena](super::arena)). The header has room for a length below
     /// 2^21; a counter keeps no longer item.
+    #[inline(always)]
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
         // A number, a UUID and hex digits begin and end with a hex digit. Nearly all other texts do not.
@@ -77,29 +96,36 @@ impl<'a> Record<'a> {
 /// Encodes a text that is a number, a UUID or hex digits. Returns the length of the record; 0 for another text.
 #[inline(never)]
 fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
+    if let Ok(uuid) = item.try_into()
+        && let Some(digits) = without_hyphens(uuid)
+    {
+        return put_hex_digits(&digits, [UUID_LOWER, UUID_UPPER], 16, coded);
+    }
     if let Some(value) = decimal(item) {
         return put_number(DECIMAL, value, coded);
-    }
-    if let Ok(uuid) = item.try_into() {
-        for (case, code) in [(Case::Lower, UUID_LOWER), (Case::Upper, UUID_UPPER)] {
-            if let Some(bytes) = bytes_of_uuid(uuid, case) {
-                coded[0] = code;
-                coded[1..=bytes.len()].copy_from_slice(&bytes);
-                return 1 + bytes.len();
-            }
-        }
     }
     if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
         return 0;
     }
+    // Zeros are put behind the digits, so that they become 64.
     let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
     digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
-    let bytes = digits.map(|eight| (bytes_of(u64::from_le_bytes(eight)) as u32).to_le_bytes());
-    let (bytes, len): ([u8; MOST_BYTES], _) = (bytemuck::cast(bytes), item.len() / 2);
-    for (case, code) in [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)] {
-        if digits_of(&bytes, case).as_flattened() == digits.as_flattened() {
-            coded[0] = code + len as u8;
-            coded[1..].copy_from_slice(&bytes);
+    let len = item.len() / 2;
+    let codes = [HEX_LOWER + len as u8, HEX_UPPER + len as u8];
+    put_hex_digits(&digits.map(u64::from_le_bytes), codes, len, coded)
+}
+
+/// Encodes characters if they are hexadecimal digits. `codes` are the first byte for lower case and for upper case, and
+/// `len` is the number of bytes. Returns the length of the record; 0 for other characters.
+#[inline(always)]
+fn put_hex_digits(digits: &[u64], codes: [u8; 2], len: usize, coded: &mut Coded) -> usize {
+    for (case, code) in [(Case::Lower, codes[0]), (Case::Upper, codes[1])] {
+        if digits.iter().fold(true, |are_all, &eight| are_all & are_digits(eight, case)) {
+            coded[0] = code;
+            for (bytes, eights) in coded[1..].as_chunks_mut().0.iter_mut().zip(digits.as_chunks().0) {
+                let &[first, second] = eights;
+                *bytes = (bytes_of(first) | bytes_of(second) << 32).to_le_bytes();
+            }
             return 1 + len;
         }
     }
@@ -133,7 +159,8 @@ fn is_same(member: &[u8], item: &[u8]) -> bool {
         return false;
     }
     match item.len() {
-        0..8 => value_of(member) == value_of(item),
+        0..4 => value_of(member) == value_of(item),
+        4..8 => have_same_ends::<4>(member, item),
         8..=16 => have_same_ends::<8>(member, item),
         17..=32 => have_same_ends::<16>(member, item),
         33..=64 => have_same_ends::<32>(member, item),
@@ -171,18 +198,10 @@ impl<'a> Member<'a> {
     /// the text that members of the set begin with.
     #[inline]
     pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let len = match *bytes.first()? {
-            len @ 0..HEX_LOWER => 1 + usize::from(len),
-            UUID_LOWER | UUID_UPPER => 17,
-            first @ (0x84..=0xa0) => 1 + usize::from(first - HEX_LOWER),
-            first @ (0xa4..=0xc0) => 1 + usize::from(first - HEX_UPPER),
-            first @ (0xc1..=0xc8) => 1 + usize::from(first - DECIMAL),
-            first @ (0xd8..=0xdf) if !prefix.is_empty() => 1 + usize::from(first - PREFIXED),
-            first @ LONG_TEXT.. => {
-                let &[low, high] = bytes.get(1..3)?.first_chunk()?;
-                3 + (usize::from(first - LONG_TEXT) << 16 | usize::from(high) << 8 | usize::from(low))
-            }
-            _ => return None,
+        let &first = bytes.first()?;
+        let len = match LENGTHS[usize::from(first)] {
+            0 => long_text(bytes)?,
+            len => len.into(),
         };
         let (record, rest) = bytes.split_at_checked(len)?;
         Some((Member { record, prefix }, rest))
@@ -283,6 +302,13 @@ impl<'a> Member<'a> {
     fn rarely_begins(bytes: &'a [u8], item: &[u8]) -> bool {
         Self::split(bytes, &[]).is_some_and(|(member, _)| member == *item)
     }
+}
+
+/// The length of the first record of `bytes`, if it is a text of 128 bytes or more.
+#[cold]
+fn long_text(bytes: &[u8]) -> Option<usize> {
+    let &[first @ LONG_TEXT..=u8::MAX, low, high] = bytes.first_chunk()? else { return None };
+    Some(3 + (usize::from(first - LONG_TEXT) << 16 | usize::from(high) << 8 | usize::from(low)))
 }
 
 impl std::fmt::Debug for Member<'_> {
