@@ -19,6 +19,8 @@ pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
 /// A set of at most this number of members has no index.
 const UNINDEXED: usize = 4;
+/// If all encoded members take this number of bytes, as small numbers do, up to 255 members have no index.
+pub(super) const PAIR: u8 = 2;
 /// The largest number of members of an index that has only fingerprints: fingerprint `n` belongs to member `n`.
 const ORDERED: usize = 2 * GROUP;
 /// The largest average number of members per group of the hash index.
@@ -38,7 +40,7 @@ const MOST_LOOKS: usize = 64;
 /// What the hash index has for each member besides the fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Places {
-    /// There is no index. A look-up compares one member after the other.
+    /// There is no index. A look-up compares all members.
     #[default]
     Unindexed,
     /// Nothing, because fingerprint `n` belongs to member `n`. All encoded members have the same length.
@@ -68,6 +70,7 @@ impl Index {
         let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
         let (places, groups) = match len {
             0..=UNINDEXED => (Places::Unindexed, 0),
+            ..0x100 if record == PAIR => (Places::Unindexed, 0),
             ..=ORDERED if record > 0 => (Places::Ordered, len.div_ceil(GROUP) as u16),
             ..0x100 if record > 0 => (Places::Number, groups),
             _ if arena <= usize::from(u16::MAX) => (Places::Offset, groups),
@@ -81,7 +84,7 @@ impl Index {
     pub(super) fn holds(self, len: usize, record: u8, arena: usize) -> bool {
         let (is_alike, groups) = (record > 0 && record == self.record, usize::from(self.groups));
         match self.places {
-            Places::Unindexed => len <= UNINDEXED,
+            Places::Unindexed => len <= UNINDEXED || is_alike && record == PAIR && len < 0x100,
             Places::Ordered => is_alike && len <= GROUP * groups,
             Places::Number => is_alike && len <= (GROUP_MEMBERS * groups).min(0xff),
             Places::Offset => arena <= usize::from(u16::MAX) && len <= GROUP_MEMBERS * groups,

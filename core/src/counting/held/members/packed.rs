@@ -13,7 +13,7 @@
 //!
 //! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
 //! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:
-//! fingerprint `n` belongs to member `n`.
+//! fingerprint `n` belongs to member `n`. Up to 255 members of two bytes each, as small numbers take, have no index.
 //!
 //! The length of a buffer is rounded up to a size class of common allocators.
 
@@ -21,9 +21,9 @@ use std::alloc::Layout;
 
 use super::Members;
 use super::arena::{PREFIX, Records, is_at, prefix_bytes, split_prefix};
-use super::group::{FAR_OFFSET, FullGroups, GROUP, Index, NUMBERED, OFFSET, Places};
+use super::group::{FAR_OFFSET, FullGroups, GROUP, Index, NUMBERED, OFFSET, PAIR, Places};
 use super::group::{fingerprint, first_place, group_of, matches, place_of};
-use super::record::Record;
+use super::record::{Record, pair_of};
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
@@ -40,6 +40,20 @@ const MOST_AHEAD: usize = 64;
 fn size_class(bytes: usize) -> usize {
     let step = 1 << ((bytes.max(65) - 1).ilog2() - 2);
     bytes.next_multiple_of(step)
+}
+
+/// The index of `wanted` among pairs of bytes.
+#[inline(always)]
+fn index_of(pairs: &[[u8; 2]], wanted: [u8; 2]) -> Option<usize> {
+    // This loop has no early end, so it compiles to vector instructions.
+    let lacks = |chunk: &&[_; 16]| !chunk.iter().fold(false, |is_in, &pair| is_in | (pair == wanted));
+    let chunks = pairs.as_chunks().0;
+    let without = chunks.iter().take_while(lacks).count();
+    if without == chunks.len() && pairs.last_chunk().as_ref().is_some_and(lacks) {
+        return None;
+    }
+    let from = 16 * without;
+    pairs[from..].iter().position(|&pair| pair == wanted).map(|at| from + at)
 }
 
 impl<T: Tag> Members<T> {
@@ -75,6 +89,7 @@ impl<T: Tag> Members<T> {
         #[cfg(test)]
         super::tests::LOOKED_AT.set(super::tests::LOOKED_AT.get() + 1);
         match self.index.places {
+            Places::Unindexed if T::BYTES == 0 && self.index.record == PAIR => self.find_pair(item),
             Places::Unindexed => self.find_among_few(item),
             Places::Ordered => self.find_ordered(item, hash),
             Places::Number => self.find_indexed::<NUMBERED>(item, hash),
@@ -94,6 +109,14 @@ impl<T: Tag> Members<T> {
             records.next()?;
         }
         None
+    }
+
+    /// Finds `item` if all encoded members have two bytes, as small numbers do.
+    #[inline(never)]
+    fn find_pair(&self, item: &[u8]) -> Option<usize> {
+        let (prefix, pairs) = split_prefix::<T>(self.as_bytes());
+        let index = index_of(pairs.as_chunks().0, pair_of(item, prefix)?)?;
+        Some(self.numbered(index))
     }
 
     #[inline(always)]

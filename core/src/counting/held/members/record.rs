@@ -140,6 +140,18 @@ fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     1 + usize::from(len)
 }
 
+/// The record of `item` if it has two bytes. `prefix` is the text that members of the set begin with.
+#[inline(always)]
+pub(super) fn pair_of(item: &[u8], prefix: &[u8]) -> Option<[u8; 2]> {
+    let number = if prefix.is_empty() { None } else { behind(prefix, item) };
+    let (code, digits) = number.map_or((DECIMAL, item), |number| (PREFIXED, number));
+    match (decimal(digits), item) {
+        (Some(value), _) => Some([code + 1, value.try_into().ok()?]),
+        (None, &[character]) => Some([1, character]),
+        _ => None,
+    }
+}
+
 /// The bytes that `item` counts towards the limit `exact_bytes`. See [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[], &mut { CODED }).counted_bytes

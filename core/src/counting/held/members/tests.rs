@@ -23,14 +23,16 @@ fn members(items: &[&[u8]]) -> Members {
 
 pub(super) const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
-/// Lists of items of several kinds: of one length, short, with a prefix, of all encodings, and of all lengths.
+/// Lists of items of several kinds: of one length, short, encoded in two bytes, with a prefix, of all encodings, and of
+/// all lengths.
 pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
     let short = vec(vec(any::<u8>(), 0..3), 0..400);
+    let pairs = vec(any::<u8>().prop_map(|n| if n < 128 { n.to_string().into_bytes() } else { vec![n] }), 0..400);
     let prefixed = vec((0u32..400).prop_map(|number| format!("user:{number}").into_bytes()), 0..400);
     let coded = vec(super::record::tests::texts(), 0..400);
     let all_kinds = vec(prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 100..600)], 0..400);
-    prop_oneof![of_one_length, short, prefixed, coded, all_kinds]
+    prop_oneof![of_one_length, short, pairs, prefixed, coded, all_kinds]
 }
 
 /// A byte from which the tests make encoded members and invalid bytes that look like them.
@@ -59,6 +61,21 @@ fn the_places_follow_the_number_the_lengths_and_the_bytes() {
             _ => Places::Offset,
         };
         assert_eq!(many.index.places, expected);
+    }
+    // Members that are encoded in two bytes have no index until another length or the 256th member comes.
+    let items = |prefix: &'static str, numbers: std::ops::Range<u32>| numbers.map(move |n| format!("{prefix}{n}"));
+    let letters = ('!'..'0').map(String::from);
+    for prefix in ["", "user:"] {
+        let mut small = Members::<()>::new();
+        for (number, item) in items(prefix, 0..241).chain(letters.clone()).chain(items(prefix, 255..258)).enumerate() {
+            let hash = hash64(item.as_bytes(), 0);
+            assert!(!small.contains(item.as_bytes(), hash));
+            small.insert(item.as_bytes(), hash, 0, ()).unwrap();
+            let expected = if number < 255 { Places::Unindexed } else { Places::Offset };
+            assert_eq!(small.index.places, expected, "{number}");
+        }
+        let read = Members::<()>::from_bytes(small.as_bytes(), ROOM, 0, Ages::PLAIN).unwrap();
+        assert_eq!((read.as_bytes(), read.index), (small.as_bytes(), small.index));
     }
     let mut long = members(&[b"a", b"b", b"c", b"d", &[1; 65_000]]);
     assert_eq!(long.index.places, Places::Offset);
