@@ -175,6 +175,7 @@ pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOS
     &characters[..UUID]
 }
 
+#[inline(never)]
 pub(super) fn put_hex<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let mut bytes = [[0; 16]; MOST_BYTES / 16];
     bytes.as_flattened_mut()[..body.len()].copy_from_slice(body);

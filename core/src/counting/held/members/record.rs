@@ -272,21 +272,10 @@ impl<'a> Member<'a> {
             [UUID_LOWER, ref body @ ..] => put_uuid(body, Case::Lower, buffer),
             [0xc1..=0xc8, ref body @ ..] => put_decimal(&[], body, buffer),
             [0xd8..=0xdf, ref body @ ..] => put_decimal(self.prefix, body, buffer),
-            _ => self.rarer_text_in(buffer),
-        }
-    }
-
-    #[inline(never)]
-    fn rarer_text_in<'b>(self, buffer: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8]
-    where
-        'a: 'b,
-    {
-        let body = self.body();
-        match *self.record {
-            [0x84..=0xa0, ..] => put_hex(body, Case::Lower, buffer),
-            [0xa4..=0xc0, ..] => put_hex(body, Case::Upper, buffer),
-            [UUID_UPPER, ..] => put_uuid(body, Case::Upper, buffer),
-            _ => body,
+            [0x84..=0xa0, ref body @ ..] => put_hex(body, Case::Lower, buffer),
+            [0xa4..=0xc0, ref body @ ..] => put_hex(body, Case::Upper, buffer),
+            [UUID_UPPER, ref body @ ..] => put_uuid(body, Case::Upper, buffer),
+            _ => self.body(),
         }
     }
 
