@@ -155,18 +155,13 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         return Ok(());
     };
     if counter.window().is_none() && back.is_none() {
-        let members = counter.members()?;
-        ctx.reply_array(counter.count() as usize);
-        let mut buffer = [0; 64];
-        for member in members {
-            ctx.reply_bulk(member.text_in(&mut buffer));
-        }
+        sets::reply_members(ctx, counter.count() as usize, counter.members()?);
         return Ok(());
     }
     let seconds = back.map(|seconds| args::count(Parameter::Seconds, seconds)).transpose()?;
     let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
-    let members = try_collect(counter.count() as usize, view.members()?)?;
-    sets::reply_members(ctx, &members);
+    let members = view.members()?;
+    sets::reply_members(ctx, members.clone().count(), members);
     Ok(())
 }
 

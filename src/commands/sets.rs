@@ -128,14 +128,17 @@ fn members(
         Some(views) => ask(&views)?,
         None => Vec::new(),
     };
-    reply_members(ctx, &members);
+    reply_members(ctx, members.len(), members.into_iter());
     Ok(())
 }
 
-pub(super) fn reply_members(ctx: Ctx, members: &[Member<'_>]) {
-    ctx.reply_array(members.len());
+/// Replies with a list of `len` members.
+pub(super) fn reply_members<'m>(ctx: Ctx, len: usize, members: impl Iterator<Item = Member<'m>>) {
+    ctx.reply_array(len);
     let mut buffer = [0; 64];
-    members.iter().for_each(|member| ctx.reply_bulk(member.text_in(&mut buffer)));
+    for member in members {
+        ctx.reply_bulk(member.text_in(&mut buffer));
+    }
 }
 
 /// Replies with the number of members in the union of counters: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds

@@ -19,6 +19,8 @@
 
 use std::alloc::Layout;
 
+use multiversion::multiversion;
+
 use super::Members;
 use super::arena::{PREFIX, Records, is_at, prefix_bytes, split_prefix};
 use super::group::{FAR_OFFSET, FullGroups, GROUP, Index, NUMBERED, OFFSET, PAIR, Places};
@@ -42,18 +44,24 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// The index of `wanted` among pairs of bytes.
-#[inline(always)]
-fn index_of(pairs: &[[u8; 2]], wanted: [u8; 2]) -> Option<usize> {
-    // This loop has no early end, so it compiles to vector instructions.
-    let lacks = |chunk: &&[_; 16]| !chunk.iter().fold(false, |is_in, &pair| is_in | (pair == wanted));
-    let chunks = pairs.as_chunks().0;
-    let without = chunks.iter().take_while(lacks).count();
-    if without == chunks.len() && pairs.last_chunk().as_ref().is_some_and(lacks) {
-        return None;
+/// The number of the pair of bytes that equals `wanted`, counted from 1; 0 if there is none. All pairs are different.
+// The loops have no early end. So their branches are predictable, and the second compiles to vector instructions.
+#[multiversion(targets("x86_64+avx2"))]
+fn number_of(pairs: &[[u8; 2]], wanted: [u8; 2]) -> u16 {
+    let (chunks, rest) = pairs.as_chunks::<16>();
+    if chunks.is_empty() {
+        return (1..).zip(rest).fold(0, |found, (number, &pair)| found | if pair == wanted { number } else { 0 });
     }
-    let from = 16 * without;
-    pairs[from..].iter().position(|&pair| pair == wanted).map(|at| from + at)
+    let mut last = [[0; 2]; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut found, mut numbers) = ([0; 16], std::array::from_fn::<u16, 16, _>(|number| number as u16 + 1));
+    for chunk in chunks.iter().chain([&last]) {
+        for ((found, number), &pair) in found.iter_mut().zip(&mut numbers).zip(chunk) {
+            *found |= if pair == wanted { *number } else { 0 };
+            *number += 16;
+        }
+    }
+    found.into_iter().fold(0, |found, number| found | number)
 }
 
 impl<T: Tag> Members<T> {
@@ -115,8 +123,8 @@ impl<T: Tag> Members<T> {
     #[inline(never)]
     fn find_pair(&self, item: &[u8]) -> Option<usize> {
         let (prefix, pairs) = split_prefix::<T>(self.as_bytes());
-        let index = index_of(pairs.as_chunks().0, pair_of(item, prefix)?)?;
-        Some(self.numbered(index))
+        let number = number_of(pairs.as_chunks().0, pair_of(item, prefix)?);
+        Some(self.numbered(usize::from(number).checked_sub(1)?))
     }
 
     #[inline(always)]
