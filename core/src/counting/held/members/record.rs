@@ -143,6 +143,10 @@ fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
 /// The record of `item` if it has two bytes. `prefix` is the text that members of the set begin with.
 #[inline(always)]
 pub(super) fn pair_of(item: &[u8], prefix: &[u8]) -> Option<[u8; 2]> {
+    // Numbers up to 255 have at most three digits.
+    if item.len() > prefix.len() + 3 {
+        return None;
+    }
     let number = if prefix.is_empty() { None } else { behind(prefix, item) };
     let (code, digits) = number.map_or((DECIMAL, item), |number| (PREFIXED, number));
     match (decimal(digits), item) {
