@@ -106,7 +106,7 @@ fn must_store() -> bool {
     server_flags() & exempt != 0 || slot_import::is_running()
 }
 
-/// The number of bytes by which values may grow, with the slack beyond `maxmemory`.
+/// The number of bytes by which values may grow now. They may exceed `maxmemory` a little.
 fn maxmemory_left() -> u64 {
     let Some(memory) = facts::memory() else { return u64::MAX };
     let slack = if memory.evicts { LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR) } else { SLACK };

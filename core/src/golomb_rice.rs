@@ -30,13 +30,13 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
 /// bits.
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
-    // The high parts of all gaps together take at most one bit for every `2^low_bits` zeros of the bitmap. Each gap
-    // also takes its low bits, and the bit that ends its high part.
+    // The code of a gap (the number of zeros before a set bit) is `gap >> low_bits` bits, one bit that ends these, and
+    // `low_bits` bits. The sum of all gaps is at most `num_bits - num_ones`.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
-/// The largest number of ones that [`encode`] appends in one step. A gap always has fewer low bits than this. So fewer
-/// ones, a zero, and the low bits fit in 64 bits.
+/// The largest number of ones that [`encode`] appends in one step. `low_bits` is always less. So fewer ones, a zero, and
+/// the low bits fit in 64 bits.
 const STEP_BITS: u32 = 32;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.

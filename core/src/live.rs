@@ -37,15 +37,15 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of changes through a [`Live`]. A replica has to make the same moves of the window and the same changes,
-/// in the same order.
+/// The outcome of changes through a [`Live`]. A replica has to move its window and change the value in the same way and
+/// order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
-    /// The move of the window before the changes.
+    /// How the window moved before the changes.
     pub before: Move,
-    /// Whether anything changed, apart from moves of the window.
+    /// Whether anything changed besides the window.
     pub changed: bool,
-    /// The move of the window ([`Move::Rebase`]) that follows a merge; [`Move::Stay`] after other changes.
+    /// How the window moved after the changes: [`Move::Stay`], or [`Move::Rebase`] after some merges.
     pub after: Move,
     /// The data that expired when the window moved. Freeing it may take long.
     pub expired: F,
@@ -101,7 +101,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
-    /// The moves of the window before and after merging `others` at `time`. The server module calls this method.
+    /// How the window must move before and after merging `others` at `time`. The server module calls this method.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] or [`Error::Incompatible`] if the merge would make items expire early.
@@ -143,7 +143,7 @@ impl<'v, T: Windowed> Live<'v, T> {
         Live { value, time, outcome: Outcome::default() }
     }
 
-    /// The move of the window that must precede the next change.
+    /// How the window must move before the next change.
     #[inline]
     pub(crate) fn due(&self) -> Move {
         let window = self.value.window().zip(self.value.newest_slice());

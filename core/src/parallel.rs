@@ -12,7 +12,8 @@ use std::thread;
 /// times as long as starting a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
-/// The largest number of threads of a pass. They use all of the memory's bandwidth.
+/// The largest number of threads, with the caller's. More would not be faster, because four use all of the memory's
+/// bandwidth.
 const MAX_THREADS: usize = 4;
 
 /// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. Each piece goes to the

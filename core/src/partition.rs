@@ -263,7 +263,7 @@ impl<'a> Split<'a> {
                 ordered[place] = Some(reply);
             }
         }
-        // Each item is in exactly one share, so every position is filled.
+        // Every position is filled, because the shares together have each item once.
         Ok(ordered.into_iter().flatten().collect())
     }
 }

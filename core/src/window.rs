@@ -71,7 +71,7 @@ pub enum Move {
     /// No move is needed.
     #[default]
     Stay,
-    /// All slices up to this slice begin, and expired data is removed.
+    /// The window moves forward: this slice becomes the newest, and expired data is removed.
     Advance(u64),
     /// All slices are renumbered so that the newest gets this earlier number. This is needed after the clock had jumped
     /// ahead and was set back.
@@ -198,7 +198,7 @@ impl Window {
         since.max(self.oldest_live(present))
     }
 
-    /// The move that a window with the newest slice `newest` must make before a change at `time`.
+    /// How a window with the newest slice `newest` must move before a change at `time`.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
@@ -209,9 +209,9 @@ impl Window {
         }
     }
 
-    /// The moves of the destination's window before and after a merge. `newest` is the newest slice of the destination;
-    /// `sources` has the newest slice of each source. A replicated merge, at [`Time::Reached`], accepts any source,
-    /// because the primary has done so.
+    /// How the destination's window must move before and after a merge, if the clock was set back. `newest` is the
+    /// destination's newest slice; `sources` has that of each source. A replicated merge ([`Time::Reached`]) accepts
+    /// any source, because the primary has accepted it.
     ///
     /// # Errors
     /// [`Ahead`] if the merge would make items of the destination expire early.
@@ -241,18 +241,18 @@ impl Window {
     }
 }
 
-/// The moves of a merge's destination, if the clock was set back. The server module uses this type.
+/// How the window of a merge's destination must move, if the clock was set back. A newest slice is ahead if it is more
+/// than one slice after the clock's. The server module uses this type.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// The move back to the clock's slice, if the destination is more than a slice ahead of the clock and some source
-    /// is not.
+    /// Before the merge: back to the clock's slice, if the destination is ahead and some source is not, or not as far.
     pub before: Move,
-    /// The move back to the clock's slice, if the destination and all sources are more than a slice ahead of the clock.
+    /// After the merge: back to the clock's slice, if the destination and all sources are ahead, about equally far.
     pub after: Move,
 }
 
-/// The error of a merge with a source that is more than a slice ahead of the destination.
+/// The error of a merge: a source's newest slice is more than one slice after the destination's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ahead {
     /// The newest slice of the source.

@@ -16,7 +16,7 @@ pub const BAD_DATA: &str = "received bad data";
 /// The first word of the error after which a client must begin its dump by `SCANDUMP` again.
 pub const STALE: &str = "STALE";
 
-/// How much of a partially loaded value has been received, as errors of commands on it report.
+/// How much of a partially loaded value has been received: the content of the error of a command on this value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillLoading {
     /// The number of payload bytes that have been received.
@@ -34,7 +34,7 @@ impl fmt::Display for StillLoading {
 }
 
 impl StillLoading {
-    /// Parses the text of an error; `None` for any other error.
+    /// Parses the text of a server's error; `None` if it is not "still loading".
     pub fn from_error(error: &str) -> Option<Self> {
         let (_, bytes) = error.split_once(STILL_LOADING)?;
         let (received, total) = bytes.strip_suffix(" bytes")?.split_once(" of ")?;

@@ -23,8 +23,8 @@
 //! If the lower 32 bits of the expansion are 0, RedisBloom makes a second sub-filter without bits, which contains every
 //! item. This module uses RedisBloom's default growth instead.
 //!
-//! If RedisBloom would reject a command, so does this parser, and the caller then uses the strict parser of [`super`].
-//! Commands with `SEED` or `LAYOUT`, which only a primary with this module sends, are thus parsed strictly.
+//! This parser rejects a command that RedisBloom would reject, for example one with `SEED` or `LAYOUT`. Such a command
+//! comes from a primary with this module, so the caller then uses the strict parser of [`super`].
 
 use std::ffi::CString;
 

@@ -30,7 +30,7 @@ pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     unsigned(parameter, arg, i64::MAX as u64, "2^63")
 }
 
-/// Parses the number of keys, the first argument; `None` if it is 0 or more than the number of arguments after it.
+/// Parses the number of keys, the first argument; `None` if it is 0, or larger than the number of arguments after it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(parse_canonical(args.get(1).bytes())?).ok()?;

@@ -45,7 +45,8 @@ impl Changing for BloomFilter {
         if !must_obey(ctx) {
             return given(Self::INSERT_OPTIONS);
         }
-        // Options that this module's parser rejects are parsed as RedisBloom parses them.
+        // A replicated command that this module's parser rejects may come from RedisBloom, and is then parsed as
+        // RedisBloom parses it.
         given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
     }
 

@@ -208,7 +208,7 @@ fn add_to_missing<'a, T: Changing>(
     let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
     let mut value = creation.build(limit)?;
     let before = value.share();
-    // The window of a new value is already at the present slice.
+    // The window of a new value begins at the present slice, so it does not have to move.
     let mut live = Live::new(&mut value, Time::Reached);
     let handled = add(&mut live, true);
     let changed = live.finish().changed;

@@ -35,8 +35,8 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// The error reply for a rejected dump chunk. The name of a damaged field is only logged. The loss of a chunk from a
-/// primary or the AOF is logged too.
+/// The error reply for a rejected dump chunk. The name of a damaged field is only logged. A rejected classic filter of
+/// a primary or the AOF is logged, because its data is lost.
 fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandError {
     match error {
         CommandError::Core(error @ Error::Corrupt { .. }) => {
@@ -117,14 +117,14 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Begins a partially loaded value from the header of a dump.
 ///
-/// If this module has not registered BF.*, it rejects a RedisBloom-compatible filter from a client. It accepts a
-/// partially loaded one from the AOF, which may hold such filters.
+/// If another module owns BF.*, a RedisBloom-compatible filter from a client is rejected. From an AOF it is accepted,
+/// because the AOF may have partially loaded filters.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {
         check_kind::<T>(&partial)?;
     }
-    // An empty counter is complete with its header.
+    // The header alone may be the whole value, for example an empty counter.
     set_entry(key, KeyEntry::<T>::new(State::from_partial(partial)?));
     Ok(())
 }

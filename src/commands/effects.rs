@@ -43,7 +43,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
         None
     }
 
-    /// All parameters that [`Self::size`] does not have, as option words with spaces between them.
+    /// All parameters that [`Self::size`] does not return, as option words with spaces between them.
     fn options(&self) -> String;
 
     /// Whether a replica that runs the client's command unchanged gets these parameters. It uses the library's defaults
@@ -77,13 +77,13 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
 /// What replicas and subscribers of events must learn of a command.
 #[derive(Default)]
 pub(super) struct Effects {
-    /// The move of the window before the value was changed.
+    /// How the window moved before the value was changed.
     pub(super) before: Move,
     /// Whether the command created the value; always false for a merge.
     pub(super) created: bool,
     /// The keyspace event of the change; `None` if nothing or only the window changed.
     pub(super) event: Option<Verb>,
-    /// The move of the window after the value was changed.
+    /// How the window moved after the value was changed.
     pub(super) after: Move,
     /// The new expiry of the key in milliseconds since 1970, if the command set one.
     pub(super) expiry: Option<i64>,

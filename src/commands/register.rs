@@ -25,13 +25,14 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
-/// The ACL category of LC.*. The next two are those of BF.* and of RF.*. RedisBloom has a category `bloom` too.
+/// The ACL categories: `counting` for LC.*, `bloom` for BF.* and RF.*, and `filters` for RF.* alone. RF.* are second
+/// names of BF.*. RedisBloom has a category `bloom` too.
 const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. The error is the name of a command that another module
-/// already has.
+/// Registers LC.*, RF.* (second names of BF.*) and, for [`Commands::All`], BF.*. The error is the name of a command
+/// that another module already has.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
@@ -44,10 +45,11 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
             register_one(ctx, command, (command.name, command.summary), &[BLOOM_CATEGORY])?;
         }
     }
-    // RF.* are registered even if clients cannot call them (`commands lc`), because a primary or an AOF may send them.
+    // RF.* (second names of BF.*) are always registered, because a primary or an AOF may send them. With the option
+    // `commands lc`, clients cannot call them.
     //
-    // If another module owns BF.*, the ACL category `bloom` is left to it: the RedisBloom of Redis 8 would not load if
-    // the category existed. If RedisBloom has added it already, RF.* join it.
+    // If another module owns BF.*, this module does not add the ACL category `bloom`, because the RedisBloom of Redis 8
+    // would not load if the category existed. RF.* join the category if RedisBloom has added it.
     for command in BLOOM {
         let renamed =
             |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();

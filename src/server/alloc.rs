@@ -31,9 +31,8 @@ const TRY_BYTES: usize = 64 * 1024;
 /// Bitmaps are aligned to cache lines.
 const CACHE_LINE: usize = 64;
 
-/// The largest alignment in bytes that the server's malloc gives to a block whose size is a multiple of it:
-/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]; 0 before the first allocation. A block with a larger alignment
-/// has padding.
+/// The alignment that can be had from the server's malloc without padding, for blocks whose size is a multiple of it:
+/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`], in bytes; 0 before the first allocation.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
 /// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis; 0
@@ -55,8 +54,8 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 pub unsafe fn begin() {
-    // The alignment is measured only once: blocks may remain after a failed load, and the alignment determines their
-    // padding.
+    // The alignment is measured only once. Blocks of an earlier load that failed may still have to be freed, and
+    // whether they have padding follows from it.
     if ALIGNMENT.load(Ordering::Relaxed) == 0 {
         // SAFETY: as the caller promises.
         ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
@@ -113,7 +112,8 @@ unsafe fn size_of_block(block: *const c_void) -> usize {
     unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
 }
 
-/// Finds the size classes of jemalloc. With a quantum of 16, a block of 24 bytes takes 32 bytes.
+/// Finds the difference between jemalloc's smallest size classes: a block of 24 bytes takes 24 bytes if it is 8, and 32
+/// bytes if it is 16.
 pub fn set_size_classes(jemalloc: bool) {
     // SAFETY: the pointers to the server's functions are filled in while the module loads.
     let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
@@ -150,8 +150,8 @@ fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
-/// The size of the block that Rust allocates for a panic, with an alignment of 8. LLVM's unwinder needs 16, so 64 bytes
-/// are requested: every malloc aligns these to 16.
+/// The size of the block that Rust allocates for a panic, with an alignment of 8. LLVM's unwinder needs 16 bytes of
+/// alignment. Every malloc gives them to blocks of 64 bytes, so 64 bytes are requested.
 const PANIC_BYTES: usize = 56;
 
 /// The bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
@@ -229,7 +229,7 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         let base = server_alloc(size, zeroed);
         let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
         if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-            // The tested blocks had this alignment, but this block does not, and cannot be used.
+            // All blocks in `malloc_alignment` had this alignment, but this block does not, so it cannot be used.
             if let Some(free) = raw::RedisModule_Free {
                 free(base.cast());
             }
@@ -272,9 +272,9 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the block was allocated by this allocator with this layout. The server's function would not keep an
-        // alignment above `MALLOC_ALIGN`, and would end the process if a large block does not fit. Such blocks are
-        // copied.
+        // SAFETY: the block was allocated by this allocator with this layout. The server's `realloc` would not keep an
+        // alignment above `MALLOC_ALIGN`, and would end the process if there is no memory for a large block. In these
+        // cases the block is copied into a new one.
         unsafe {
             if let Some(realloc) = raw::RedisModule_Realloc
                 && layout.align() <= MALLOC_ALIGN

@@ -52,9 +52,9 @@ impl Metric {
 pub static CORRUPT_REJECTED: Metric = Metric::new();
 /// Commands that were rejected because a filter that does not scale was full.
 pub static FULL_REJECTED: Metric = Metric::new();
-/// Values and growths of values that `max-key-bytes` rejected.
+/// How often `max-key-bytes` rejected a new value or the growth of a value.
 pub static LIMIT_REJECTED: Metric = Metric::new();
-/// Values and growths of values that were rejected for lack of memory (`maxmemory` or the allocator).
+/// How often a new value or the growth of a value was rejected for lack of memory (`maxmemory` or the allocator).
 pub static MEMORY_REJECTED: Metric = Metric::new();
 /// Blocks that active defragmentation has moved.
 pub static DEFRAG_MOVES: Metric = Metric::new();

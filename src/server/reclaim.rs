@@ -20,7 +20,8 @@ use super::metrics::Metric;
 use super::pages::huge;
 use super::threads;
 
-/// Freeing a smaller value, in bytes, costs less than passing it to another thread.
+/// The smallest value, in bytes, that is freed in the background. To free a smaller one costs less than to pass it to
+/// another thread.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
 /// A value to be freed, and its size in bytes. Until it is dropped, the metrics count it as waiting.
@@ -59,8 +60,8 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
         let (sender, receiver) = channel::<Garbage>();
         let (ready, is_ready) = channel();
         let free = move || {
-            // The first allocation of a thread sets up jemalloc's data for the thread. Later it could crash for lack of
-            // memory.
+            // A thread's first allocation sets up jemalloc's data for the thread, which crashes if memory is lacking.
+            // So the thread allocates now.
             drop(black_box(Box::new(0u64)));
             drop(ready);
             work(&receiver);
@@ -75,8 +76,8 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// After it has made a page huge, which takes about a millisecond, the background thread rests for this time. A page
-/// fault of the main thread then has to wait for one page at most.
+/// The background thread rests for this time after it has made a page huge, which takes about a millisecond. Without
+/// the rest, a page fault of the main thread could wait for several pages.
 const REST: Duration = Duration::from_millis(5);
 
 /// Runs on the background thread, until the channel is closed.
@@ -133,7 +134,7 @@ pub fn wait() {
         && *process == std::process::id()
         && hand_over(sender, Box::new(freed), 0)
     {
-        // The thread drops `freed` after all earlier values: `recv` then returns an error.
+        // `recv` returns when the thread has dropped `freed`, which it does after all earlier values.
         let _ = is_freed.recv();
     }
 }

@@ -16,7 +16,7 @@ use super::ffi::Ctx;
 /// A node runs one import at a time.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Whether this node is importing slots. Always false on servers without the event.
+/// Whether this node is importing slots. Always false on Valkey and on Redis before 8.4.
 pub fn is_running() -> bool {
     IS_RUNNING.load(Ordering::Relaxed)
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Role {
     /// The server's main thread, which runs the commands of clients.
     Main,
-    /// The server's background thread that frees values: the first other thread on which a value was freed.
+    /// The server's background thread that frees values: the first thread besides the main thread on which a value was
+    /// freed.
     Freeing,
     Other,
 }

@@ -108,7 +108,7 @@ fn load<T: Family>(
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
                     Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // `ServerLimit` counts rejections because of limits itself.
+                    // What a limit rejects is counted by `ServerLimit`.
                     _ => {}
                 }
                 rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));

@@ -47,7 +47,7 @@ impl<T: Family> State<T> {
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
-            // If another module owns BF.*, a RedisBloom-compatible filter must not be replicated under that prefix.
+            // The commands for a partially loaded RedisBloom-compatible filter are RF.* if another module owns BF.*.
             State::Partial(partial) if T::becomes_classic(partial) => T::prefix_of_events(),
             State::Partial(_) => T::OWN_PREFIX,
         }

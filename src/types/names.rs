@@ -1,8 +1,8 @@
 //! Names of replicated commands and of keyspace events.
 //!
-//! Changes of a RedisBloom-compatible filter are replicated as BF.* commands, and changes of other filters as RF.*
-//! commands, whatever prefix the client used. So the commands have the same effect on every server with this module,
-//! even if another module owns BF.* there.
+//! Changes of a complete RedisBloom-compatible filter are replicated as BF.* commands, so that a replica with
+//! RedisBloom can run them. Changes of other filters are replicated as RF.* commands, which only this module has. The
+//! prefix that the client used has no effect.
 
 use std::ffi::CStr;
 

@@ -33,11 +33,11 @@ struct Total {
 }
 
 static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Metric::new() } }; KINDS];
-/// The number of items in all complete filters.
+/// The number of items in all filters, without those that are partially loaded.
 pub static ITEMS: Metric = Metric::new();
-/// The sum of the capacities of all complete filters, in items.
+/// The sum of the capacities of all filters, in items, without those that are partially loaded.
 pub static CAPACITY: Metric = Metric::new();
-/// The number of sub-filters of all complete filters.
+/// The number of sub-filters of all filters, without those that are partially loaded.
 pub static SUB_FILTERS: Metric = Metric::new();
 /// The number of filters without a window that have more than one sub-filter.
 pub static GROWN: Metric = Metric::new();
@@ -104,8 +104,8 @@ impl ValueShare {
         }
     }
 
-    /// Replaces `self` by `after` in the totals, and counts events ([`Self::count_events`]). Not inlined, to keep
-    /// frequent commands small.
+    /// Replaces `self` by `after` in the totals, and counts events ([`Self::count_events`]). Not inlined, to keep the
+    /// machine code of frequent commands small.
     #[inline(never)]
     pub fn becomes(&self, after: &ValueShare) {
         if self != after {

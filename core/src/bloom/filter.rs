@@ -27,8 +27,8 @@ use generations::{Generation, Generations, Parts};
 // The first sub-filter stores the filter's parameters, so a small filter needs no memory besides this sub-filter.
 //
 // Invariants: a filter without a window has at least one sub-filter, and only one if it does not scale. All sub-filters
-// have the same layout, [`BitLayout::Lines`] if the filter has a window. In each slice, all sub-filters except the
-// newest are full. Loading does not check this.
+// have the same layout, [`BitLayout::Lines`] if the filter has a window. All sub-filters except the newest of each
+// slice (without a window: the newest of the filter) are full. Loading does not check whether they are full.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
     parts: Parts,
@@ -67,8 +67,8 @@ impl BloomFilter {
     /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, [`Error::OutOfMemory`].
     #[doc(hidden)]
     pub fn classic(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
-        // The parameters are derived from the first sub-filter, as in a loaded filter. Halving a subnormal rate may
-        // round it, so that the derived rate differs from the given one.
+        // The filter's parameters are derived from its first sub-filter, as in a loaded filter. Rounding may make them
+        // differ from `params`.
         let (rules, shape) = Rules::new(&params, growth)?;
         Ok(SubFilter::from_shape(rules, shape, limit)?.into())
     }
@@ -364,7 +364,8 @@ impl BloomFilter {
     /// The bytes of the filter with all bitmaps. For a RedisBloom-compatible filter, the number that RedisBloom's
     /// `BF.INFO` reports.
     pub fn size_bytes(&self) -> u64 {
-        // In the layout `lines`, a single sub-filter is stored in the filter itself, whose size `held_bytes` includes.
+        // In the layout `lines`, the struct of a single sub-filter is a part of the filter's struct. `held_bytes`
+        // counts it twice.
         let in_place = match &self.parts {
             Parts::One(only) if only.classic().is_none() => size_of::<SubFilter>() as u64,
             _ => 0,
@@ -372,7 +373,7 @@ impl BloomFilter {
         self.held_bytes(self.chain()) - in_place
     }
 
-    /// The bytes of the filter if it holds `sub_filters` in a list, as it does when it grows.
+    /// The bytes of the filter if it held a list of these sub-filters.
     fn held_bytes(&self, sub_filters: &[SubFilter]) -> u64 {
         let own = if self.layout() == BitLayout::Lines { OWN_BYTES } else { REDISBLOOM_BYTES };
         let ring = self.ring().map_or(0, |ring| size_of::<Generations>() + size_of_val(&*ring.list));
@@ -442,7 +443,7 @@ impl Present<'_> {
 
     /// [`BloomFilter::fill_ratio`] at this view's time.
     pub fn fill_ratio(&self) -> f64 {
-        // In a loaded sub-filter, more than `num_bits` bits may be set.
+        // In a loaded sub-filter, padding bits after the first `num_bits` may be set too.
         let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
             let num_bits = sub_filter.spec.num_bits;
             (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
@@ -450,20 +451,18 @@ impl Present<'_> {
         if all > 0.0 { set / all } else { 0.0 }
     }
 
-    /// [`BloomFilter::false_positive_rate`] at this view's time. An item that several slices contain causes the same
-    /// false positives in all of them, which lowers the rate.
+    /// [`BloomFilter::false_positive_rate`] at this view's time.
     pub fn false_positive_rate(&self) -> f64 {
         let (live, generations) = (self.live(), &self.filter.generations()[self.filter.dead(self.slices_later).0..]);
         // The sum of no rates may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // The rate is lowered only if each generation has a single sub-filter. Otherwise the sub-filters have different
-        // sizes, in which an item has different bits.
+        // If each slice has a single sub-filter, all have the same size. An item that was added in several slices then
+        // has the same bits in each.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // An upper bound of the rate is that of a single bitmap with the items of all slices, in which each item counts
-        // once.
+        // So the rate is at most that of a single bitmap with the different items of all slices.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))

@@ -16,22 +16,22 @@ use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks, 
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The largest number of sub-filters that are compared in one step. A larger number would mean fewer steps, but the
-/// lines of a group should stay in the first-level cache.
+/// The largest number of sub-filters that are searched together. Their lines should stay in the first-level cache.
 const GROUP: usize = 8;
 
 // The mask `Candidates` has a bit for each sub-filter of a group.
 const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 
-/// The smallest single bitmap that is prefetched, in lines: 256 KiB. Smaller bitmaps fit into a second-level cache,
-/// where prefetching saves no time.
+/// The bitmap of a filter's only sub-filter is prefetched if it has at least this many lines: 256 KiB. A smaller bitmap
+/// fits into a second-level cache, where prefetching saves no time.
 const FAR_FROM_LINES: usize = 4096;
 
-/// Several bitmaps are prefetched only if they have this many lines together: 640 KiB, most of a second-level cache.
+/// The bitmaps of several sub-filters are prefetched only if together they have this many lines: 640 KiB, most of a
+/// second-level cache.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
-/// Of several bitmaps, those with at least this number of lines, 32 KiB, are prefetched. Smaller bitmaps stay in a
-/// cache near the core.
+/// In a filter with several sub-filters, a bitmap of fewer lines (less than 32 KiB) is not prefetched, because it stays
+/// in a cache near the core.
 const ONE_FAR_FROM_LINES: usize = 512;
 
 /// If most items are expected to be present, this number of newest sub-filters, which hold most of the items, is looked
@@ -135,8 +135,8 @@ fn prefetch_first(group: &[SubFilter], hashes: &[Hash128], pending: Marks) {
     }
 }
 
-/// The first step of a look-up: tests the bits of each hash in its first line. If all are set, the hash may stay
-/// undecided; its other lines, which [`resolve_chunk`] reads, are then prefetched.
+/// The first step of a look-up: tests the bits of each hash in its first line. If all are set, the hash may be left to
+/// [`resolve_chunk`], and its other lines are prefetched.
 fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     match (sub_filters, hashes) {
         (_, [hash]) => Screened::found(look_up(sub_filters, *hash).into()),
@@ -177,8 +177,8 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
 
 /// The groups of sub-filters that are looked up together, newest first.
 fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item = &[SubFilter]> {
-    // Without a window, later sub-filters are larger, and the newest hold most items. With a window, most sub-filters
-    // have the same size and number of items. A wrong guess from the sizes only costs time.
+    // In a filter without a window, later sub-filters are larger, and the newest hold most items. In a windowed filter,
+    // most sub-filters are equally large. The sizes tell the two kinds apart. A mistake only costs time.
     let geometry = |one: &SubFilter| one.spec.geometry;
     let is_chain = sub_filters.first().map(geometry) != sub_filters.last().map(geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
@@ -221,8 +221,8 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
             break;
         };
         if expected == Expected::Present && is_far() {
-            // Most hashes whose bits in the first line are all set will be found in this group. Lines of the next group
-            // are prefetched only for the others.
+            // This group probably contains the hashes in `passed`, because all their bits in the first line are set.
+            // The next group is prefetched only for the other hashes.
             prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);
@@ -315,9 +315,8 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// For each hash in the mask `pending` and each sub-filter of the group, tests whether all bits of the hash in its
-/// first line are set. Writes the mask of the sub-filters in which they are to `candidates`, which is all 0 before.
-/// Returns the mask of the hashes for which there is such a sub-filter.
+/// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which its first line has
+/// all its bits. Before, `candidates` is all 0. Returns the mask of the hashes for which there is such a sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
@@ -349,8 +348,8 @@ fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which an item's first line has its bits. `x` gives the index of the line. If `is_even`,
-/// all bitmaps have the same size, and so the same index.
+/// The mask of the bitmaps in which an item's first line has all its bits. The index of this line follows from `x` and
+/// the size of the bitmap. If `is_even`, all bitmaps have the same size.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

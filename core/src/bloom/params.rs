@@ -131,7 +131,8 @@ impl Windowing {
         Ok(Windowing { window: Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?, refresh })
     }
 
-    /// The largest number of generations (the items of one slice) at a time.
+    /// The largest number of slices whose items are kept: one more than the window has, because the newest slice is not
+    /// over.
     pub fn generations(&self) -> u32 {
         self.window.slices() + 1
     }
@@ -156,8 +157,8 @@ impl Windowing {
     #[doc(hidden)]
     pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
-        // If a windowed filter did not scale, it could reject a burst of items in one slice although it holds no more
-        // than its capacity.
+        // A windowed filter must scale: a slice may have room for a part of the capacity only, and all items may come
+        // in one slice.
         let expected = "at least 1 with a window";
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
         // An absent item is looked up in all slices, so their error rates add up.

@@ -39,8 +39,8 @@ pub(crate) struct Spec {
     pub(crate) classic: Option<Classic>,
 }
 
-/// Two pools of shared derived parameters: for first and for later sub-filters. A single long filter can fill a pool,
-/// so there are two.
+/// Shared derived parameters: a pool for first sub-filters, and a pool for later ones, which a filter with many
+/// sub-filters can fill.
 static SPECS: [Pool<Spec>; 2] = [Pool::new(), Pool::new()];
 
 impl Spec {
@@ -103,8 +103,8 @@ impl Spec {
     /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] if the sub-filter would be too large.
     pub(super) fn next(&self, newest: &Self, index: u64) -> Result<Shared<Self>, Error> {
         match (&self.classic, &newest.classic) {
-            // Only the rules of the first sub-filter are stored. After a merge, later sub-filters may have other rules,
-            // which are ignored, so that a filter grows the same way after it was loaded.
+            // The growth factor and the options are those of the first sub-filter, because only these are stored. After
+            // a merge, later sub-filters may have others.
             (Some(Classic { rules, .. }), Some(newest)) if rules.scales() => {
                 Self::of_shape(*rules, false, newest.shape.next(rules.growth, rules.options)?)
             }
@@ -186,8 +186,7 @@ impl Spec {
     /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
     /// sub-filters.
     pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // RedisBloom's layout keeps no part of the error rate back for later sub-filters. So a merge checks only the
-        // union's present error rate.
+        // A merge of filters in RedisBloom's layout checks only the union's present error rate.
         if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }

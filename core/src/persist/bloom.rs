@@ -100,7 +100,8 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let windowing = Windowing::new(seconds, slices, clock_source, flags & REFRESH != 0).map_err(stored_parameter)?;
-    // `Windowing::new` lowers a number of slices that is larger than necessary. A valid header has no such number.
+    // `Windowing::new` may lower the number of slices, because a slice lasts whole seconds. A valid header has the
+    // lowered number.
     expect("slices", windowing.window.slices(), slices)?;
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }

@@ -33,8 +33,8 @@
 //! Each member and each set bit has a tag, which stands for the slice in which it was last added: `1 + (slice - offset)
 //! mod 15` in a window of up to 14 slices, `mod 255` in a window of more. A member's tag is the byte before the member.
 //! A prefix that is stored once for several members has a byte 0 in place of a tag. The tags of a segment's set bits
-//! follow the segment, with 4 or 8 bits each. The first of two 4-bit tags is in the lower half of a byte. Every tag
-//! stands for a slice that has not expired when the newest slice begins.
+//! follow the segment, with 4 or 8 bits each. The first of two 4-bit tags is in the lower half of a byte. Members and
+//! bits whose slices had expired when the newest slice began are not stored.
 //!
 //! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
@@ -326,7 +326,7 @@ impl Partial for PartialCounter {
 
     fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes())?;
-        // The counter is missing if an earlier call has taken it out.
+        // The counter is missing if `finish` was called before.
         self.counter.take().ok_or_else(|| Error::corrupt("payload", "one value", "a second"))
     }
 

@@ -123,7 +123,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // After `finish` has taken the filter out, the parameters that the format needs are gone, and no chunk follows.
+        // After `finish` has taken the filter out, the parameters are gone, and nobody needs the format.
         let has_parameters = !self.filter.chain().is_empty();
         if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::counting::payload::PayloadPart;
 
-/// Bitmaps, members or positions of bits, end to end.
+/// The bulk of a stored value: its bitmaps, members or positions of bits, one after the other.
 pub struct Payload<'a> {
     /// The part with a given number; `None` after the last.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
@@ -74,7 +74,8 @@ impl<'a> Payload<'a> {
         self.piece(0, 1).is_empty()
     }
 
-    /// At most `max_bytes` bytes from `position` on, within one part; empty at the end of the payload.
+    /// At most `max_bytes` bytes from `position` on, all from the same part, such as a bitmap; empty at the end of the
+    /// payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
         self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }
@@ -84,12 +85,12 @@ impl<'a> Payload<'a> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// The range of the piece that [`Self::piece`] returns, not read yet; `None` at the end of the payload.
+    /// Like [`Self::piece`], but does not read the bytes yet; `None` at the end of the payload.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// The ranges of the pieces that [`Self::pieces`] returns, not read yet.
+    /// Like [`Self::pieces`], but does not read the bytes yet.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
@@ -101,8 +102,8 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Like [`Self::stretch`], but searches from the part `place` on, which must not be after `position`. Then `place`
-    /// is changed to the part that contains `position`.
+    /// Like [`Self::stretch`], but begins the search at the part `place`. This part must not begin after `position`.
+    /// The part that contains `position` is written to `place`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();

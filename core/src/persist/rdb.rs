@@ -73,8 +73,8 @@ pub fn save_partial<L: Partial>(partial: &L, sink: &mut impl Sink) {
     save_parts(partial.header(), partial.received(), partial.chunk_format(), sink);
 }
 
-/// The number that seeds the checksums of pieces. A header in RedisBloom's format has no fingerprint, so a hash of the
-/// header is used.
+/// The seed of the checksums of the payload's pieces. RedisBloom's format has none, so there it is a hash of the
+/// header.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,

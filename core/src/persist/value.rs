@@ -117,8 +117,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. On replicas, because a primary
-    /// with RedisBloom accepts and replicates chunks for a complete filter, in any order.
+    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. Replicas need this, because a
+    /// primary with RedisBloom accepts and replicates chunks for a complete filter, in any order.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.
@@ -144,8 +144,8 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// anything is allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header of a value whose payload is loaded in chunks. Empty if the header contained the whole value, so that
-    /// no chunks follow.
+    /// The header of a value whose payload is loaded in chunks. Empty if the value needs no chunks, because its header
+    /// contained all of it.
     fn header(&self) -> &[u8];
 
     /// The format of the chunks of a dump: with or without checksums.

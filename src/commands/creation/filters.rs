@@ -30,7 +30,7 @@ pub(in crate::commands) struct Creation {
     /// The expansion of a RedisBloom-compatible filter with `NONSCALING`, which RedisBloom stores although the filter
     /// never grows.
     noted_growth: Option<u32>,
-    /// Whether the command is replicated. Another server has then accepted the parameters, perhaps with wider ranges.
+    /// Whether the command comes from a primary or the AOF. Its parameters are then used unchanged.
     is_obeyed: bool,
     /// The sliding window, and the number of its newest slice.
     windowing: Option<(Windowing, u64)>,

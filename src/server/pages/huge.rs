@@ -16,8 +16,8 @@ pub const BLOCK_BYTES: usize = 8 << 20;
 
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// The id of the process in which the option `huge-pages` was first `yes`; 0 before. A forked child has another id. It
-/// has a copy of the locked queue, but no thread that would release the lock.
+/// The id of the process in which the option `huge-pages` was set to `yes`; 0 before. A forked child has another id and
+/// does not use the queue, because its copy may be locked for ever.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a block was queued since the last call of [`has_new`].

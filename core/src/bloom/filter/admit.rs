@@ -61,7 +61,7 @@ pub(super) struct Admitting {
     terms: Terms,
     /// New sub-filters, if the newest slice has to grow.
     more: Vec<SubFilter>,
-    /// The error that kept a filter without a window from growing; `None` if the filter has a window.
+    /// The error that kept the filter from growing. `plan_admission` returns the error of a windowed filter at once.
     stopped: Option<Error>,
     reported: Vec<Admission>,
 }
@@ -129,7 +129,8 @@ impl BloomFilter {
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(sorted.into_answers(&reported));
         }
-        // The computed room is only a lower bound, so the items may fit even if the filter could not grow.
+        // Adding is tried even if the filter could not grow, because it may have more room than was computed. If
+        // `goes_on` is false, an item without room undoes all additions.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
@@ -145,8 +146,7 @@ impl BloomFilter {
         let first = len - usize::from(has_newest);
         let end = self.fill(first, sorted.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
-            // New sub-filters that stayed empty are removed. Some items needed no room, because earlier items of the
-            // call had set all their bits.
+            // New sub-filters that stayed empty are removed.
             self.truncate(end + 1);
             return Ok(sorted.into_answers(&reported));
         }
@@ -181,16 +181,17 @@ impl BloomFilter {
                 Ok(next) => next,
                 Err(error) => return (more, Some(error)),
             };
-            // A new sub-filter takes at least one item, although its room, a lower bound, may be 0.
+            // The result of `room` may be too low, but a new sub-filter takes at least one item.
             room = room.saturating_add(next.room().max(1));
             more.push(next);
         }
         (more, None)
     }
 
-    /// Adds up to `most` of the items `new`, and adds all items `renewed` again, in the order of the call, to the
-    /// sub-filters from index `first` on. Writes the outcomes for `new` to `reported`. Returns the index of the last
-    /// used sub-filter; `None` if an item has no room and `goes_on` is false.
+    /// Adds up to `most` of the items `new`, and all items `renewed`, in the order of the call. They go into the
+    /// sub-filter at index `first` until it is full, then into the next. Writes the outcomes for `new` to `reported`.
+    /// Returns the index of the last used sub-filter. At an item without room, goes on with the next item if `goes_on`
+    /// is true, otherwise returns `None`.
     fn fill(
         &mut self,
         first: usize,

@@ -45,7 +45,7 @@ impl Windowed for BloomFilter {
         };
         ring.newest_slice = slice;
         ring.list.drain(..generations);
-        // The remaining slices have not expired, so `slices_later` is small and the cast loses nothing.
+        // If slices remain, `slices_later` is at most the number of slices of the window, so the cast loses nothing.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         // If there is no memory for the returned list, the expired sub-filters are freed here.
         Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
@@ -226,8 +226,8 @@ impl BloomFilter {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // A single sub-filter inserts items without a look-up, so all their lines are prefetched. A look-up in
-            // several sub-filters begins with the items' first lines, so only these are prefetched.
+            // Inserting an item into a single sub-filter needs all cache lines of the item. Several sub-filters are
+            // first searched, and a search begins with one cache line per item.
             let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
             prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
@@ -241,9 +241,9 @@ impl BloomFilter {
 
     /// Adds the items with these hashes, at most 64, in order, up to the first rejected item.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
-        // All items are looked up here. Later, only items of this call can make an item known, so only sub-filters that
-        // this call changes are looked up again. Items that all fit in a single sub-filter need no look-up: inserting
-        // shows whether an item is new.
+        // All items are looked up first. Later, an item is looked up again only in sub-filters that this call has
+        // changed. If all items fit in a single sub-filter, no look-up is needed: inserting shows whether an item is
+        // new.
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.chain().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());
@@ -285,6 +285,8 @@ impl BloomFilter {
         self.append(std::iter::once(next))
     }
 
+    /// Appends sub-filters to those of the newest slice.
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = SubFilter>) -> Result<(), Error> {
@@ -345,8 +347,8 @@ impl BloomFilter {
         }
     }
 
-    /// Makes one more sub-filter for the newest slice, after its sub-filters `newest` and `more`. Without the new one,
-    /// the filter has `len` sub-filters and takes `held_bytes` bytes.
+    /// Makes another sub-filter for the newest slice. `newest` are the sub-filters of this slice, and `more` those that
+    /// were made but not appended yet. With all these, the filter has `len` sub-filters and takes `held_bytes` bytes.
     pub(super) fn next(
         &self,
         newest: &[SubFilter],

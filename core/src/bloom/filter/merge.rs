@@ -44,8 +44,8 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`, without expired slices. `merging` has the moves of this filter's
-    /// window before and after the merge. The newest slice of the union is the latest of all filters. Returns whether
+    /// Turns the filter into the union with `others`, without expired slices. `merging` says how this filter's window
+    /// moves before and after the merge. The newest slice of the union is the latest of all filters. Returns whether
     /// anything changed, and the removed sub-filters.
     ///
     /// If a merged sub-filter already has all bits of the union, the union takes over its number of items. Otherwise
@@ -166,8 +166,8 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // If a filter already has all bits of the united slice, its number of items added again is the result.
-        // Otherwise the fraction of such items is that of all filters together.
+        // How many items were added again in a later slice: if one of the filters has all bits of the merged slice, its
+        // number. Otherwise such items are the same fraction as in all these filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -204,7 +204,7 @@ fn merged<'a>(
 ///
 /// # Errors
 /// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the union's
-/// false-positive rate would exceed the rate asked for, now or when it has grown.
+/// false-positive rate, with all sub-filters that it may still append, would exceed the rate asked for.
 fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>>, Error> {
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
@@ -225,8 +225,9 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // `nominal` is the rate for which a sub-filter is sized. With no more items than its capacity, it exceeds
-        // `nominal` only by chance. The newest sub-filter takes items up to `nominal` before the union grows.
+        // `nominal` is the rate that a full sub-filter should have. A sub-filter within its capacity counts with
+        // `nominal` at most, because only chance could raise its rate above. The newest counts with `nominal` at least,
+        // because it is filled before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),

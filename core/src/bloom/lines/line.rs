@@ -8,9 +8,8 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! An item has bits in `b` of the `L` lines, `g` in each. The positions in a line depend on all bits of `x`. Two
-//! cheaper ways to compute them were measured. Bits of `x` instead of `y` raise the false-positive rate by 36 to 88 %,
-//! double hashing modulo 512 by 7 to 25 %.
+//! An item has bits in `b` of the `L` lines, `g` in each. If the positions in a line were bits of `x` instead of `y`,
+//! the measured false-positive rate would be 36 to 88 % higher; with double hashing modulo 512, 7 to 25 % higher.
 //!
 //! The lines are chosen by enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
 //! Verification", 2004). Plain double hashing would choose the same line several times for some values of `d`.
@@ -23,7 +22,8 @@ use crate::hash::Hash128;
 /// 2^64 divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The number `x` for line `i` of an item. [`line_index`] and [`places`] derive the line and the bits in it from `x`.
+/// A hash of an item for its line `i`. [`line_index`] derives the line from it, and [`places`] the item's bits in the
+/// line.
 #[inline(always)]
 pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     let i = u64::from(i);
@@ -31,15 +31,15 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The index of the line that [`pick`] chose with its result `x`.
+/// The index of an item's line. `x` is the result of [`pick`].
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     // Less than `num_lines`, since `x` is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The positions of an item's bits in the line that [`pick`] chose with its result `x`: up to seven positions of nine
-/// bits, the first in the lowest bits.
+/// The positions of an item's bits in a line: up to seven positions of nine bits, the first in the lowest bits. `x` is
+/// the result of [`pick`].
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
@@ -119,7 +119,7 @@ pub(in crate::bloom) mod avx512 {
         word: __m512i,
         /// In each lane, the mask of the position's bit in this word.
         bit: __m512i,
-        /// The lanes that hold a position.
+        /// The mask of the lanes in use: one lane for each of the item's bits.
         wanted: __mmask8,
     }
 
@@ -163,8 +163,8 @@ pub(in crate::bloom) mod avx512 {
     fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        // A line in which only the item's bit `j` is set. `start` has the position of each word's first bit. `(place &
-        // 511) ^ start` is the bit's index in its word; for other words it is 64 or more, and the shift gives 0.
+        // A line in which only the item's bit `j` is set. For the bit's own word, `(place & 511) ^ start` is the index
+        // of the bit in the word. For every other word it is 64 or more, and shifting 1 by 64 or more gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));

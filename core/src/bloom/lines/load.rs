@@ -65,8 +65,8 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
 
 const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 
-/// The error rate of a line as a function of its load, if an item sets `probes` bits: `sum over j of weights[j] *
-/// exp(-load * misses[j])`.
+/// The error rate of a line that has `load` items on average, if an item sets `probes` bits in it: `sum over j of
+/// weights[j] * exp(-load * misses[j])`.
 pub(super) struct LineRate {
     probes: usize,
     /// For each `j`, `(-1)^j * sum over d of P(an item sets d different bits) * C(d, j)`.
@@ -84,10 +84,10 @@ impl LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }
 
-    /// Computes `weights` and `misses` for items that set `probes` bits, some of which may coincide.
+    /// The error rate for items that set `probes` bits, some of which may coincide.
     ///
-    /// An absent item is reported as present if none of its `d` distinct bits is 0. By inclusion and exclusion over the
-    /// subsets of these bits, this probability is an alternating sum. The term of a subset of `j` bits is the
+    /// An absent item is reported as present if all of its `d` distinct bits are 1. By inclusion and exclusion, this
+    /// probability is an alternating sum over the subsets of these bits. A subset of `j` bits contributes the
     /// probability that all `j` bits are 0: `exp(-load * misses[j])`.
     fn new(probes: usize) -> Self {
         let bits = f64::from(LINE_BITS);
@@ -101,7 +101,8 @@ impl LineRate {
             }
         }
         let (mut weights, mut misses) = ([0.0; NUM_TERMS], [0.0; NUM_TERMS]);
-        // `subsets[d]` is the binomial coefficient C(d, j), built up in `j` by the hockey-stick identity.
+        // In round `j`, `subsets[d]` is the binomial coefficient C(d, j). C(d, j + 1) is the sum of C(i, j) over all
+        // `i` below `d`.
         let mut subsets = [1.0; NUM_TERMS];
         for j in 0..NUM_TERMS {
             let (mut sum, mut below) = (0.0, 0.0);
@@ -119,7 +120,7 @@ impl LineRate {
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
-        // The largest terms are about 35, so rounding may make a tiny result negative.
+        // Terms of up to about 35 cancel each other, so rounding may make a tiny sum negative.
         sum.clamp(0.0, 1.0)
     }
 }

@@ -17,7 +17,7 @@ pub(in crate::bloom) type ItemShape = (u32, u32);
 /// to 20 ns per item. More than six lines per item (error rates below 1e-14) take loops that are not unrolled.
 macro_rules! with_shape {
     ($shape:ident => $body:expr) => {
-        // An item with bits in several lines has at least four in each, so shapes like `(2, 3)` do not occur.
+        // Lines per item, and bits per line: an item with several lines has at least four bits in each.
         with_shape!($shape => $body,
             (1, 1) (1, 2) (1, 3) (1, 4) (1, 5) (1, 6) (1, 7)
             (2, 4) (2, 5) (2, 6) (2, 7)
@@ -37,8 +37,8 @@ macro_rules! with_shape {
     };
 }
 
-/// Defines a function that is compiled for every usual item shape, with and without AVX-512. Its body gets the shape
-/// and an operation on one line: `has` or `fill` of [`mod@line`].
+/// Defines a function that is compiled for each usual number of lines and bits per item, with and without AVX-512. Its
+/// body gets these numbers, and a function for one line: `has` or `fill` of [`mod@line`].
 macro_rules! kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($shape:ident, $line:ident($($operand:ident),*) $(, $arg:ident: $type:ty)*)
         -> $output:ty $body:block) => {
@@ -63,7 +63,7 @@ macro_rules! kernel {
 /// A mask of up to eight bitmaps that are looked up together. A set bit says that the bitmap may contain the item.
 pub(in crate::bloom) type Candidates = u8;
 
-/// Whether all bits of an item are set in those of its lines whose numbers, from 0, are in `which`.
+/// Whether all bits of an item are set in its lines `which`; 0 is its first line.
 #[inline(always)]
 fn has_all(
     lines: &[Line],
@@ -82,7 +82,7 @@ fn has_all(
     true
 }
 
-/// Sets all bits of an item. Adds to `free` how many of them were 0, and returns whether any was.
+/// Sets all bits of an item. Adds the number of newly set bits to `free`. Returns whether a bit was newly set.
 #[inline(always)]
 fn fill_all(
     lines: &mut [Line],
@@ -107,8 +107,7 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the bits of the item with this hash. Returns whether any bit was 0, which is known first, and how many
-    /// were.
+    /// Sets the bits of the item with this hash. Returns whether a bit was newly set, and the number of newly set bits.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {
@@ -126,7 +125,8 @@ kernel! {
     ) -> Marks {
         let all = shape.0;
         let mut found = 0;
-        // The compiler would not inline `fold` and `for_each`, and needs constant bounds of lines to unroll `has_all`.
+        // Two loops, so that the compiler knows the range of lines and unrolls `has_all`. It would not inline `fold`
+        // and `for_each`.
         if screened {
             for i in marked(pending) {
                 found |= Marks::from(has_all(lines, hashes[i], 1..all, shape, has)) << i;
@@ -157,9 +157,9 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up the hashes in the mask `pending` in several bitmaps, after their first lines. For each hash,
-    /// `candidates` is the mask of the bitmaps whose first line contains the hash; the others are skipped. Returns the
-    /// mask of the hashes that any bitmap contains.
+    /// Ends a look-up of the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` has the mask
+    /// of the bitmaps in which its first line has all its bits. Only in these bitmaps, its other lines are tested.
+    /// Returns the mask of the hashes that any bitmap contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
@@ -194,7 +194,7 @@ kernel! {
     }
 }
 
-/// Prefetches those lines of an item whose numbers, from 0, are in `which`.
+/// Prefetches an item's lines `which`; 0 is its first line.
 #[inline(always)]
 pub(in crate::bloom) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

@@ -26,8 +26,9 @@ const FIRST_SHARE: f64 = 0.9;
 /// The fraction of a filter's error rate that all later sub-filters together may have. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
-/// Up to this error rate, a filter is full when it has counted as many items as its capacity. At higher rates, a filter
-/// takes many new items for known ones and does not count them, so its set bits decide too. Part of the stored format.
+/// Up to this error rate, a filter is full when its number of items reaches its capacity. A filter with a higher rate
+/// mistakes many new items for known ones and does not count them, so its number of set bits decides too. Part of the
+/// stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -186,8 +187,8 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 /// The number of items at which a filter is most likely to have `set_bits` bits set.
 ///
 /// The formula is that of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve
-/// Chemical Retrieval", 2007, section 2, adapted to lines: see `docs/formulas.md`. If every bit is set, the result is
-/// that for a single 0 bit.
+/// Chemical Retrieval", 2007, section 2, adapted to lines: see `docs/formulas.md`. If all bits are set, the result is
+/// the same as if one bit were 0.
 ///
 /// ```
 /// # use rollcall_core::{bloom::sizing, unstable};

@@ -10,13 +10,14 @@ pub(super) const VERSION: u32 = 1;
 
 /// The first byte of each record says what the record contains.
 pub(super) mod tag {
-    /// Begins a value. Then kind (1 byte), expiry (8), whether a key follows (1), length of the key (4), the key.
+    /// Begins a value, followed by its kind (1 byte), expiry (8), whether there is a key (1), length of the key (4),
+    /// the key.
     pub(crate) const VALUE: u8 = 1;
-    /// Begins a chunk. Then iterator (8 bytes), length (4), the bytes of the chunk.
+    /// Begins a chunk, followed by its iterator (8 bytes), its length (4), its bytes.
     pub(crate) const CHUNK: u8 = 2;
-    /// Ends a value. Then the number of chunks (8 bytes), the number of their bytes (8).
+    /// Ends a value, followed by the number of its chunks (8 bytes), and of their bytes (8).
     pub(crate) const VALUE_END: u8 = 3;
-    /// Begins the last record of a file. Then the number of values in the file (8 bytes).
+    /// Begins the last record of a file, followed by the number of values in the file (8 bytes).
     pub(crate) const FILE_END: u8 = 4;
 }
 

@@ -184,7 +184,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Whether a value has been begun and has chunks.
+    /// Whether the writer is between the first chunk of a value and the end of this value.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
