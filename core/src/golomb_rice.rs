@@ -30,8 +30,8 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
 /// bits.
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
-    // The code of a gap (the number of zeros before a set bit) is `gap >> low_bits` bits, one bit that ends these, and
-    // `low_bits` bits. The sum of all gaps is at most `num_bits - num_ones`.
+    // A gap between set bits takes `(gap >> low_bits) + 1 + low_bits` bits. The sum of all gaps is at most the number
+    // of zeros.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
@@ -245,7 +245,7 @@ mod tests {
                 assert_eq!(decoded(&encoded(&ones, num_bits), 1, num_bits).unwrap(), ones);
             }
         }
-        // There is one long gap among many short gaps. Its code has hundreds of ones in a row.
+        // The code of the long gap has hundreds of ones in a row.
         let ones: Vec<u64> = (0..300).chain([100_000]).collect();
         assert_eq!(decoded(&encoded(&ones, 1 << 17), 301, 1 << 17).unwrap(), ones);
         let all: Vec<u64> = (0..100).collect();

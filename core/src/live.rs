@@ -157,7 +157,7 @@ impl<'v, T: Windowed> Live<'v, T> {
         self.make(self.due());
     }
 
-    /// Makes the move `due` of the window, and records it in the outcome.
+    /// Moves the window as `due` says, and records this in the outcome.
     pub(crate) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => return,

@@ -61,7 +61,7 @@ mod tests {
                 piece.iter_mut().for_each(|byte| *byte += 1);
                 piece.len() as u64
             };
-            // The pass uses as many threads as for a larger buffer.
+            // This uses as many threads as a larger buffer would.
             assert_eq!(sum(buffer.chunks_mut(piece), 10 * PIECE_BYTES, own_len), len as u64);
             assert!(buffer.iter().all(|&byte| byte == 1));
         }

@@ -246,7 +246,7 @@ impl Window {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// Before the merge: back to the clock's slice, if the destination is ahead and some source is not, or not as far.
+    /// Before the merge: back to the clock's slice, if only the destination is ahead, or the sources not equally far.
     pub before: Move,
     /// After the merge: back to the clock's slice, if the destination and all sources are ahead, about equally far.
     pub after: Move,

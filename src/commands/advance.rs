@@ -64,8 +64,8 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     Ok(())
 }
 
-/// Moves the window to the system clock's slice, and returns the move. A replica does nothing here, because the primary
-/// sends the move as a separate command.
+/// Moves the window to the system clock's slice, and returns how it moved. A replica does nothing here, because the
+/// primary sends a separate command for this.
 fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;

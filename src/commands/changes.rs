@@ -2,7 +2,7 @@
 //! the effects.
 //!
 //! A change reads the clock only if the value's window follows the system clock. A replicated command never reads it:
-//! the primary sends each move of a window as a command before the change that caused it.
+//! if a change moves the window, the primary first sends a command that moves it.
 
 use std::iter::once;
 

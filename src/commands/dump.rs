@@ -35,8 +35,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// The error reply for a rejected dump chunk. The name of a damaged field is only logged. A rejected classic filter of
-/// a primary or the AOF is logged, because its data is lost.
+/// The error reply for a rejected dump chunk. The name of a damaged field is only logged.
 fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandError {
     match error {
         CommandError::Core(error @ Error::Corrupt { .. }) => {
@@ -117,8 +116,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Begins a partially loaded value from the header of a dump.
 ///
-/// If another module owns BF.*, a RedisBloom-compatible filter from a client is rejected. From an AOF it is accepted,
-/// because the AOF may have partially loaded filters.
+/// If another module owns BF.*, a RedisBloom-compatible filter from a client is rejected. An AOF may contain partially
+/// loaded ones, so these are accepted.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {

@@ -46,8 +46,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     /// All parameters that [`Self::size`] does not return, as option words with spaces between them.
     fn options(&self) -> String;
 
-    /// Whether a replica that runs the client's command unchanged gets these parameters. It uses the library's defaults
-    /// for missing options, so no later version may change these defaults.
+    /// Whether a replica that runs the client's command unchanged gets these parameters. A replica uses the library's
+    /// defaults for missing options, so no later version may change these defaults.
     fn is_implied(&self) -> bool;
 
     /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY` and `ERROR` if there is a
@@ -112,7 +112,7 @@ pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, r
     }
 }
 
-/// Replicates a move of a window as an `ADVANCE` command.
+/// Replicates how a window moved, as an `ADVANCE` command.
 fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
     let (slice, rebases) = match made {
         Move::Stay => return,
@@ -131,7 +131,7 @@ fn replicate_expiry(ctx: Ctx, key: Closed<'_>, at: i64) {
     ctx.replicate(c"PEXPIREAT", &[key.name(), OwnedString::new(&at.to_string()).as_arg()]);
 }
 
-/// Counts a move of a window in the metrics, and sends its keyspace event.
+/// Counts in the metrics that a window moved, and sends the keyspace event.
 fn notify_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
     if made != Move::Stay {
         T::ADVANCES.count();

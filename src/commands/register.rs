@@ -31,8 +31,8 @@ const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* (second names of BF.*) and, for [`Commands::All`], BF.*. The error is the name of a command
-/// that another module already has.
+/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. The error is the name of a command that another module
+/// already has.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
@@ -45,7 +45,7 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
             register_one(ctx, command, (command.name, command.summary), &[BLOOM_CATEGORY])?;
         }
     }
-    // RF.* (second names of BF.*) are always registered, because a primary or an AOF may send them. With the option
+    // RF.*, the second names of BF.*, are always registered, because a primary or an AOF may send them. With the option
     // `commands lc`, clients cannot call them.
     //
     // If another module owns BF.*, this module does not add the ACL category `bloom`, because the RedisBloom of Redis 8

@@ -31,8 +31,8 @@ const TRY_BYTES: usize = 64 * 1024;
 /// Bitmaps are aligned to cache lines.
 const CACHE_LINE: usize = 64;
 
-/// The alignment that can be had from the server's malloc without padding, for blocks whose size is a multiple of it:
-/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`], in bytes; 0 before the first allocation.
+/// The alignment that the server's malloc gives if the size is a multiple of it: [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or
+/// [`CACHE_LINE`] bytes; 0 before the first allocation.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
 /// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis; 0
@@ -54,8 +54,8 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 pub unsafe fn begin() {
-    // The alignment is measured only once. Blocks of an earlier load that failed may still have to be freed, and
-    // whether they have padding follows from it.
+    // The alignment is measured only once: it tells which blocks have padding, and blocks may remain after a failed
+    // load.
     if ALIGNMENT.load(Ordering::Relaxed) == 0 {
         // SAFETY: as the caller promises.
         ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
@@ -112,8 +112,8 @@ unsafe fn size_of_block(block: *const c_void) -> usize {
     unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
 }
 
-/// Finds the difference between jemalloc's smallest size classes: a block of 24 bytes takes 24 bytes if it is 8, and 32
-/// bytes if it is 16.
+/// Finds the difference between jemalloc's smallest size classes. If it is 8 bytes, a block of 24 bytes takes 24 bytes;
+/// if it is 16, 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
     // SAFETY: the pointers to the server's functions are filled in while the module loads.
     let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
@@ -273,8 +273,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the block was allocated by this allocator with this layout. The server's `realloc` would not keep an
-        // alignment above `MALLOC_ALIGN`, and would end the process if there is no memory for a large block. In these
-        // cases the block is copied into a new one.
+        // alignment above `MALLOC_ALIGN`, and would end the process if there is no memory for a large block. Such
+        // blocks are copied into new ones.
         unsafe {
             if let Some(realloc) = raw::RedisModule_Realloc
                 && layout.align() <= MALLOC_ALIGN

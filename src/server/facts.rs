@@ -103,8 +103,8 @@ pub struct Memory {
     pub evicts: bool,
 }
 
-/// The server's memory; `None` if `maxmemory` is not set. The server writes a whole section of INFO for this call,
-/// which takes long. So callers ask [`used_memory_ratio`] first.
+/// The server's memory; `None` if `maxmemory` is not set. This takes long, because the server writes a section of INFO,
+/// so callers ask [`used_memory_ratio`] first.
 pub fn memory() -> Option<Memory> {
     let info = MemoryInfo::read();
     let max_bytes = std::str::from_utf8(info.text(c"maxmemory")?).ok()?.parse().ok().filter(|&bytes| bytes > 0)?;

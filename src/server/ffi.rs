@@ -379,8 +379,7 @@ pub struct OtherType;
 #[derive(Debug)]
 pub struct InUse;
 
-/// An open key. Dropping it closes the key. No event is sent while a key is open, because another module could delete
-/// the value when it receives the event (see [`Ctx::changed`]).
+/// An open key. Dropping it closes the key. No event may be sent while a key is open: see [`Ctx::changed`].
 pub struct Key<'a> {
     /// The server's handle; `None` if the key was opened for reading and is missing.
     key: Option<NonNull<raw::RedisModuleKey>>,

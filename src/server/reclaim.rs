@@ -93,8 +93,8 @@ fn work(receiver: &Receiver<Garbage>) {
     }
 }
 
-/// Starts the background thread now if it will free this value of `bytes` bytes, because jemalloc would crash in a
-/// thread that starts when memory is lacking. Also wakes the thread to make pages of the value huge.
+/// Starts the background thread now if it will free this value, because memory for a new thread may be lacking later.
+/// Also wakes the thread to make pages of the value huge.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64
         && let Some(sender) = reclaimer()

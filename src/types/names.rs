@@ -1,8 +1,8 @@
 //! Names of replicated commands and of keyspace events.
 //!
-//! Changes of a complete RedisBloom-compatible filter are replicated as BF.* commands, so that a replica with
-//! RedisBloom can run them. Changes of other filters are replicated as RF.* commands, which only this module has. The
-//! prefix that the client used has no effect.
+//! Changes of a RedisBloom-compatible filter are replicated as BF.* commands, which RedisBloom can run too. If another
+//! module owns BF.* here, such a filter can only be partially loaded, and RF.* commands are sent. Changes of other
+//! filters are replicated as RF.* commands. The prefix that the client used has no effect.
 
 use std::ffi::CStr;
 

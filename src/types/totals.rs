@@ -33,11 +33,11 @@ struct Total {
 }
 
 static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Metric::new() } }; KINDS];
-/// The number of items in all filters, without those that are partially loaded.
+/// The number of items in all filters; partially loaded filters count as empty.
 pub static ITEMS: Metric = Metric::new();
-/// The sum of the capacities of all filters, in items, without those that are partially loaded.
+/// The sum of the capacities of all filters, in items.
 pub static CAPACITY: Metric = Metric::new();
-/// The number of sub-filters of all filters, without those that are partially loaded.
+/// The number of sub-filters of all filters.
 pub static SUB_FILTERS: Metric = Metric::new();
 /// The number of filters without a window that have more than one sub-filter.
 pub static GROWN: Metric = Metric::new();

@@ -40,8 +40,7 @@ pub(crate) const OWN_BYTES: u64 = 48;
 /// The size in bytes of RedisBloom's struct for a filter, which its `BF.INFO` includes.
 const REDISBLOOM_BYTES: u64 = 32;
 
-// The module has an enum like this `Result`: a filter, or a box with a partially loaded one. A server may hold millions
-// of filters, so the enum must not be larger than a filter.
+// The server module stores each filter in an enum like this `Result`, which must not be larger than a filter.
 const _: () = assert!(size_of::<Result<BloomFilter, Box<()>>>() as u64 == OWN_BYTES);
 
 impl BloomFilter {
@@ -457,12 +456,11 @@ impl Present<'_> {
         // The sum of no rates may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // If each slice has a single sub-filter, all have the same size. An item that was added in several slices then
-        // has the same bits in each.
+        // If each slice has a single sub-filter, all have the same size, and an item has the same bits in each.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // So the rate is at most that of a single bitmap with the different items of all slices.
+        // The rate is at most that of one bitmap of this size with the different items of all slices.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))

@@ -79,9 +79,6 @@ pub(super) fn look_up_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expec
 /// 2. Decide the hashes of `before`, the previous chunk, that the previous round left undecided.
 /// 3. In turn, call `found` for a hash of `before` and hash an item of the chunk `next`. A processor overlaps both.
 /// 4. Look up `chunk` in its first lines, and prefetch the other lines of the hashes that stay undecided.
-///
-/// The prefetches of a chunk follow each other closely, so that a processor looks up the addresses of several pages at
-/// a time.
 pub(super) fn look_up_chunks(
     sub_filters: &[SubFilter],
     hashes: impl Iterator<Item = Hash128>,
@@ -315,8 +312,9 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which its first line has
-/// all its bits. Before, `candidates` is all 0. Returns the mask of the hashes for which there is such a sub-filter.
+/// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which all its bits in its
+/// first line are set. Before, `candidates` is all 0. Returns the mask of the hashes for which there is such a
+/// sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
@@ -348,8 +346,8 @@ fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which an item's first line has all its bits. The index of this line follows from `x` and
-/// the size of the bitmap. If `is_even`, all bitmaps have the same size.
+/// The mask of the bitmaps in which all bits of an item in its first line are set. The index of the line follows from
+/// `x` and the size of the bitmap. If `is_even`, all bitmaps have the same size.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

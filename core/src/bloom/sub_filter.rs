@@ -158,8 +158,8 @@ impl Spec {
     }
 
     /// The most likely number of items for this number of set bits (Swamidass and Baldi, "Mathematical Correction for
-    /// Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2). If every bit is set, the
-    /// result is that for a single 0 bit.
+    /// Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2). If all bits are set, the
+    /// result is the same as if one bit were 0.
     pub(super) fn estimate_items(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
             return sizing::estimate_items(&self.geometry, set_bits);

@@ -65,8 +65,8 @@ fn max_piece(format: ChunkFormat) -> usize {
     }
 }
 
-/// A chunk of a dump, after the number that `SCANDUMP` replies as its iterator. `room` allocates the buffer for a chunk
-/// that cannot be borrowed from the value.
+/// A chunk of a dump, and the number that `SCANDUMP` returns with it (its iterator). `room` allocates the buffer for a
+/// chunk that cannot be borrowed from the value.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,

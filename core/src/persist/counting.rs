@@ -179,7 +179,8 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
         CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     let window = window.with_volatile(is_volatile);
-    // `Window::new` lowers a number of slices that is larger than necessary. A valid header has no such number.
+    // `Window::new` may lower the number of slices, because a slice lasts whole seconds. A valid header has the lowered
+    // number.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
 }

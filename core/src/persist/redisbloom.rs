@@ -212,7 +212,7 @@ pub fn load_rdb(
     // allocation.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
-            // RedisBloom may store a last sub-filter without bits, to which it never adds an item. It is left out here.
+            // RedisBloom never adds items to a last sub-filter without bits, so it is left out.
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };

@@ -13,11 +13,11 @@ use crate::bits;
 use crate::hash::{Hash128, Marks, marked};
 
 /// The number of an item's bits that are prefetched for a look-up. In a full filter half of the bits are set, so only a
-/// quarter of absent items need more bits. Nothing stored depends on this number.
+/// quarter of absent items need more bits. The number may be changed.
 const FIRST_PROBES: u32 = 2;
 
 /// The smallest bitmap that is prefetched, in 64-bit words: 8 MiB. Smaller bitmaps fit in a third-level cache, where
-/// prefetching would slow down look-ups. Nothing stored depends on this number.
+/// prefetching would slow down look-ups. The number may be changed.
 pub(in crate::bloom) const PREFETCH_FROM_WORDS: usize = 1 << 20;
 
 /// What only sub-filters in RedisBloom's layout have.

@@ -189,9 +189,9 @@ impl BloomFilter {
     }
 
     /// Adds up to `most` of the items `new`, and all items `renewed`, in the order of the call. They go into the
-    /// sub-filter at index `first` until it is full, then into the next. Writes the outcomes for `new` to `reported`.
-    /// Returns the index of the last used sub-filter. At an item without room, goes on with the next item if `goes_on`
-    /// is true, otherwise returns `None`.
+    /// sub-filter at index `first` until it is full, then into the next. Writes the outcomes for `new` to `reported`,
+    /// and returns the index of the last used sub-filter. At the first item without room, returns `None`, unless
+    /// `goes_on` is true.
     fn fill(
         &mut self,
         first: usize,

@@ -132,8 +132,7 @@ impl Windowed for BloomFilter {
             _ => 0,
         };
         // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
-        // are rejected. Otherwise the filter's items would expire far too late, and a full filter would reject items
-        // all this time.
+        // are rejected. Otherwise the filter's items would expire far too late.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
         live.outcome.changed |= admitting.renews();
@@ -180,7 +179,7 @@ struct AddedChunk {
 }
 
 impl BloomFilter {
-    /// Whether adding an item would change the filter, after its window has made the move `due`.
+    /// Whether adding an item would change the filter, after its window has moved as `due` says.
     fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match (due, self.newest_slice()) {
             (Move::Advance(slice), Some(newest)) => {

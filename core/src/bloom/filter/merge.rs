@@ -166,8 +166,8 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // How many items were added again in a later slice: if one of the filters has all bits of the merged slice, its
-        // number. Otherwise such items are the same fraction as in all these filters together.
+        // The number of items that were added again in a later slice. If one of the filters has all bits of the merged
+        // slice, its number is kept, otherwise the fraction of such items in all filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -209,7 +209,6 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
     let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
-    // Only set bits are counted here; no bitmap is copied.
     let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters)| len.max(sub_filters.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
     let to_come = oldest.spec.rate_to_come(len);

@@ -77,8 +77,8 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
 /// A count as a sum of eight numbers, to which AVX-512 adds at once.
 pub(in crate::bloom) type Count = [u64; 8];
 
-/// Sets an item's bits, the first `probes` positions in `places`. Adds to `free` how many of them were 0, and returns
-/// whether any was.
+/// Sets an item's bits, the first `probes` positions in `places`. Adds the number of newly set bits to `free`. Returns
+/// whether a bit was newly set.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
     let before = free[0];

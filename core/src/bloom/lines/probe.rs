@@ -157,9 +157,9 @@ kernel! {
 }
 
 kernel! {
-    /// Ends a look-up of the hashes in the mask `pending` in several bitmaps. For each hash, `candidates` has the mask
-    /// of the bitmaps in which its first line has all its bits. Only in these bitmaps, its other lines are tested.
-    /// Returns the mask of the hashes that any bitmap contains.
+    /// The second step of a look-up in several bitmaps, for the hashes in the mask `pending`. For each hash,
+    /// `candidates` has the mask of the bitmaps in which all its bits in its first line are set. Only in these bitmaps,
+    /// its other lines are tested. Returns the mask of the hashes that any bitmap contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]

@@ -120,12 +120,11 @@ impl RatedShape {
 /// The number of set bits at which a filter with this error rate is full; `None` if the number of items alone decides,
 /// as it does at rates up to 0.02.
 ///
-/// At a high rate a filter takes many new items for known ones, and does not count them. At a rate of 0.5, a filter
-/// with as many counted items as its capacity would report 69 % of absent items as present. The set bits show how many
-/// items the filter really holds.
+/// A filter with a high rate mistakes many new items for known ones, and does not count them. At a rate of 0.5, a
+/// filter with as many counted items as its capacity would report 69 % of absent items as present. The set bits show
+/// how many items the filter really holds.
 ///
-/// The result is the expected number of set bits when the filter reaches its error rate. At a rate of 0.5, the number
-/// of items with which a filter is full has a standard deviation of `0.7 * sqrt(capacity)`.
+/// The result is the expected number of set bits when the filter reaches its error rate.
 ///
 /// **Part of the stored format**: replicas and loaded filters must grow at the same item.
 pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {

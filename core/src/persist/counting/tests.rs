@@ -93,7 +93,7 @@ fn what_has_arrived_goes_on_from_anywhere() {
     }
 }
 
-/// With a new slot, pieces that were read before no longer fit.
+/// After a new slot was marked, pieces that were read before are rejected.
 #[test]
 fn a_dump_is_of_one_state() {
     let mut counter = large();
@@ -105,8 +105,7 @@ fn a_dump_is_of_one_state() {
     assert!(same(&load::<Counter, _>(after, &Unlimited).unwrap(), &counter));
 }
 
-/// The same for members that were replaced by others of the same length, which the length does not show. A dump of them
-/// once loaded, and had one of the removed members and not one of those that stayed.
+/// The same for members that were replaced by others of the same length, so that the length of the dump stays the same.
 #[test]
 fn a_dump_has_no_members_of_two_states() {
     let (mut counter, item) = (large(), |number: u32| format!("user{number:048}"));

@@ -114,7 +114,8 @@ fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
-/// At high error rates, a filter takes many new items for known ones, so its set bits decide when it is full.
+/// A filter with a high error rate mistakes many new items for known ones, so its number of set bits decides when it is
+/// full.
 #[test]
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {

@@ -117,8 +117,7 @@ fn forged_values_are_rejected() {
         let error = forged(counter, |header| header[at] = tag).unwrap_err();
         assert!(matches!(error, Error::Corrupt { field: "tag", .. }), "{error}");
     };
-    // The payload of exact members begins behind the form of the payload. The tags of a segment are at its end, and the
-    // last byte of few has one.
+    // The last byte of the payload of `few` is a tag. Behind it are the checksum's four bytes.
     let last = stored(&few)[0].len() - 5;
     for tag in [0, 16, 255] {
         dead(&exact, WINDOW + 6, tag);

@@ -172,7 +172,7 @@ proptest! {
 }
 
 proptest! {
-    /// A merge at a given time equals a plain merge between the two renumberings that the outcome reports. On error
+    /// A merge at a given time equals a plain merge, if the window moves as the outcome says before and after. On error
     /// nothing changes.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
