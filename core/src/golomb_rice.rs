@@ -35,8 +35,8 @@ pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
-/// The largest number of ones that [`encode`] appends in one step. `low_bits` is always less. So fewer ones, a zero, and
-/// the low bits fit in 64 bits.
+/// The largest number of ones that [`encode`] appends in one step. `low_bits` is always less, so fewer ones, a zero,
+/// and the low bits fit in 64 bits.
 const STEP_BITS: u32 = 32;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.

@@ -31,8 +31,8 @@ const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. The error is the name of a command that another module
-/// already has.
+/// Registers LC.*, RF.* (second names of BF.*) and, for [`Commands::All`], BF.*. The error is the name of a command
+/// that another module already has.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);

@@ -20,8 +20,7 @@ use super::metrics::Metric;
 use super::pages::huge;
 use super::threads;
 
-/// The smallest value, in bytes, that is freed in the background. To free a smaller one costs less than to pass it to
-/// another thread.
+/// The smallest value, in bytes, that is freed in the background. Freeing a smaller one costs less than passing it on.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
 /// A value to be freed, and its size in bytes. Until it is dropped, the metrics count it as waiting.
