@@ -113,7 +113,7 @@ def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     estimate = lc.unioncard("visitors")
     assert isinstance(estimate, Estimate) and type(estimate.count) is int
     assert estimate.count == 20_002 and 100 < estimate.standard_error < 200
-    is_exactly(lc.info("visitors", "STDERR"), 0.007854833526860122)
+    is_exactly(lc.info("visitors", "STDERR"), 0.007854833526860113)
     is_exactly(lc.info("visitors").mode, "estimate")
     for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("mexists", ("ann", "ben"))):
         with rollcall.rejects("^counter holds an estimate"):
