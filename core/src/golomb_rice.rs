@@ -61,7 +61,7 @@ pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
             push((1 << STEP_BITS) - 1, STEP_BITS);
             high -= u64::from(STEP_BITS);
         }
-        // Subtracting 1 turns the last 1 and the `high` zeros after it into a zero and `high` ones.
+        // Subtracting 1 turns the lowest 1 and the `high` zeros below it into a zero and `high` ones.
         let low_and_one = (gap << 1 | 1) & ((2 << low_bits) - 1);
         push((low_and_one << high) - 1, high as u32 + 1 + low_bits);
     });
@@ -113,15 +113,15 @@ pub(crate) fn decode_front(
 /// Reads bits from bytes, the lowest bit of each byte first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The complement of the next `len` bits, with zeros above it. So its trailing zeros are the ones of a code. `len`
-    /// is at most 63, so that no shift is by 64 bits.
+    /// The complement of the next `len` bits, with zeros above it. So its trailing zeros are the ones at the start of a
+    /// code. `len` is at most 63, so that no shift is by 64 bits.
     pending: u64,
     len: u32,
 }
 
 impl Bits<'_> {
-    /// Loads bytes until `pending` has a whole code with `low_bits` low bits, at most 31. Only a long run of ones is
-    /// skipped before. Returns the number of skipped ones.
+    /// Loads bytes until `pending` has the end of the next code. `low_bits` is at most 31. If the code begins with a
+    /// long run of ones, ones are skipped; returns their number.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the bytes end.

@@ -45,8 +45,8 @@ impl Counter {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
-        // This fails for an estimating counter, unless all its members have expired. Such a counter is treated as an
-        // empty exact counter.
+        // This fails for an estimating counter with live members. A counter whose members have all expired is treated
+        // as an empty exact counter.
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
@@ -70,8 +70,8 @@ impl Counter {
     }
 
     /// Adds the admitted items: a single item to the counter itself if `due` is [`Move::Stay`], otherwise to a copy,
-    /// whose window first moves as `due` says. Returns the copy, if one was made. In a dry run, the counter itself
-    /// never changes.
+    /// whose newest slice is first changed as `due` says. Returns the copy, if one was made. In a dry run, the counter
+    /// itself never changes.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
@@ -103,7 +103,7 @@ impl Counter {
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in the view, and the bytes that they count towards the limit `exact_bytes`.
+    /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
         // The members are counted one by one only if some of them have expired.

@@ -185,8 +185,8 @@ impl Counter {
     }
 
     /// Makes `newest` the newest slice; no counter may have a later one. Then adds the members of `others`, each in the
-    /// slice in which it was last added. If the counter estimates and has no window, its lower bound becomes
-    /// `lower_bound`. Returns whether members or the lower bound changed.
+    /// slice in which it was last added. If the counter estimates and has no window, the lower bound of its number of
+    /// members becomes `lower_bound`. Returns whether members or this bound changed.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error some members may have been added.
@@ -245,8 +245,8 @@ impl Counter {
         })
     }
 
-    /// Sets in the bitmap `union` the bits of the members that were last added at most `most_age` slices ago; of no
-    /// members for `None`. The newest slice of `union` is `behind` slices later than that of the counter.
+    /// Sets in the bitmap `union` the bits of the members that were last added at most `most_age` slices ago. `None`
+    /// sets no bits. The newest slice of the counter is `behind` slices earlier than that of `union`.
     pub(super) fn mark_in(&self, union: &mut Slots, most_age: Option<u8>, behind: u8) {
         let Some(most_age) = most_age else { return };
         with_set!(self, (held, ages) => match held {

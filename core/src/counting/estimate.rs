@@ -32,21 +32,22 @@ pub struct Estimated {
     pub standard_error: f64,
 }
 
-/// To compute the standard error, this is added to `v`, the number of members that [`unseen_variance`] calls seen. If
-/// `v` has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)` with a probability of at least 91 %. If
-/// `UNSEEN` were 1, the probability would be 87 %.
+/// To compute the standard error of a difference or an intersection, this is added to `v`, the number of its members
+/// whose bit no other member has set. If `v` has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)`
+/// with a probability of at least 91 %. If `UNSEEN` were 1, the probability would be 87 %.
 const UNSEEN: f64 = 1.5;
 
-/// An additional variance for differences and intersections. Their estimate grows by more than 1 with each member that
-/// is seen, so some numbers are never estimated. With `UNEVEN`, the true number is within two standard errors with a
-/// probability of at least 88 %; without it, of 85 %.
+/// An additional variance for differences and intersections. Each of their members whose bit no other member has set
+/// raises the estimate by more than 1, so some numbers are never estimated. With `UNEVEN`, the true number is within
+/// two standard errors with a probability of at least 88 %; without it, of 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance due to members that may exist unseen. A member of a difference or an intersection is seen if no other
-/// member has set its bit, which has the probability `shown`.
+/// The variance due to members of a difference or an intersection whose bits other members have set too. `shown` is the
+/// probability that no other member has set the bit of a member.
 ///
-/// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But a small `v`
-/// does not prove that few members exist. So the variance of [`UNSEEN`] more members is added.
+/// If `v` members have bits that no other member has set, the estimate is `v / shown`, with the variance `v (1 - shown)
+/// / shown^2`. But a small `v` does not prove that few members exist. So the variance of [`UNSEEN`] more members is
+/// added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
@@ -161,8 +162,8 @@ impl Segments {
     pub fn estimate(&self) -> f64 {
         // The search is for the root of S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and
         // free = sum share * zero. S falls from infinity to 0, so there is a single root. The logarithm of S is nearly
-        // a straight line in x = ln n, so Newton's method takes few steps. They stay inside a bracket that every
-        // evaluation narrows, so the search ends for any input.
+        // a straight line in x = ln n, so Newton's method takes few steps. Every step narrows a bracket around the
+        // root, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -191,9 +192,9 @@ impl Segments {
                 high = x;
             }
             let mut next = x - excess * sum / slope;
-            // The bracket is bisected if the step leaves it, or is not a number because the sum underflowed far right
-            // of the root. It is also bisected if the step is more than half as long as the previous step. Otherwise
-            // Newton's steps could alternate around the root for ever.
+            // The bracket is bisected if Newton's step leaves it or is not a number (`sum` may have underflowed to 0).
+            // It is also bisected if the step is more than half as long as the previous step. Otherwise the steps could
+            // alternate around the root for ever.
             if !(low..=high).contains(&next) || (next - x).abs() > step / 2.0 {
                 next = (low + high) / 2.0;
             }
@@ -246,9 +247,10 @@ impl Segments {
         if n <= 0.0 {
             return 0.0;
         }
-        // The square of the error is (1 - n I) / I. The numbers 1 and n I are nearly equal, so their difference would
-        // lose every digit. It is computed as a sum instead: the fraction of hashes that belong to none of these
-        // segments, and for each segment `slots * share * (1 - t / (exp(t) - 1))`, where t is `share * n`.
+        // The square of the error is (1 - n I) / I, where I is the Fisher information. 1 and n I are nearly equal, so a
+        // subtraction would lose every digit. The numerator is computed as a sum instead: the fraction of all hashes
+        // that no segment in `self` gets, and for each segment `slots * share * (1 - t / (exp(t) - 1))`, where t is
+        // `share * n`.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for (s, exp_minus_1) in self.with_exp(n) {
             let t = s.share * n;

@@ -172,7 +172,7 @@ impl<T: Tag> Held<T> {
         members.remove(places.iter().map(|&(offset, _)| offset), seed);
     }
 
-    /// The number of set bits in the bitmap; 0 while the set is exact.
+    /// The number of set bits in the bitmap; 0 while the counter is exact and has no bitmap.
     pub(super) fn set_bits(&self) -> u64 {
         self.slots().map_or(0, |slots| slots.counts().total())
     }

@@ -29,11 +29,12 @@ use multiversion::multiversion;
 /// The smallest slots, in the last two segments of the bitmap, get `2^-FINEST_BITS` of all hashes each. With 34, the
 /// standard error does not rise with the number of members, up to 10^10 members.
 const FINEST_BITS: u32 = 34;
-/// The smallest `c`. A segment of the bitmap then has 256 slots, which fill whole words.
+/// The base-2 logarithm of the smallest number of slots that a segment may have: 256, which fill whole words.
 pub const MIN_SEGMENT_BITS: u32 = 8;
-/// The largest `c`. A segment has `2^c` slots, and the position of a slot in its segment must fit in 16 bits.
+/// The base-2 logarithm of the largest number of slots that a segment may have: 2^16, so that the position of a slot in
+/// its segment fits in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
-/// The largest number of segments of a bitmap: with the smallest segments.
+/// The largest number of segments of a bitmap. Bitmaps with the smallest segments have this number.
 pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
 /// For each possible size of segments, from 2^8 to 2^16 slots, the largest standard error of counters with 251 to 10^10
@@ -41,8 +42,8 @@ pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as u
 pub const LARGEST_ERRORS: [f64; 9] =
     [0.041_45, 0.029_31, 0.020_73, 0.014_66, 0.010_37, 0.007_327, 0.005_181, 0.003_664, 0.002_591];
 
-/// The standard error of a counter may be this multiple of its error rate. With a factor of 1, the error rate 0.01
-/// would need segments of twice as many slots: twice the memory, for 0.7 times the error.
+/// The standard error of a counter may be this multiple of its error rate. If it had to be at most the error rate
+/// itself, a counter with the error rate 0.01 would take twice the memory.
 const MOST_OF_RATE: f64 = 1.04;
 
 /// The layout of a counter's bitmap. It is determined by `c`: a segment has `2^c` slots.

@@ -7,7 +7,7 @@
 //! - Beyond the exact limit, up to 10^10 members, the standard error is at most 1.04 times its error rate.
 //! - The bitmap of an estimating counter depends only on the set of its members, its error rate and its seed. It does
 //!   not matter in which order and how often members were added, or whether by a merge.
-//! - The standard error of an estimate includes the rounding of the count, and is at least half a member.
+//! - Counts are rounded to whole numbers, so the standard error of an estimate is at least half a member.
 //! - Counters with the same seed can be merged even if their error rates differ. The result has the largest of these
 //!   error rates.
 //!

@@ -4,7 +4,7 @@
 //! The payload of an exact counter is its encoded members as they are in memory (`held/members/arena.rs`).
 //!
 //! The payload of an estimating counter is its bitmap, segment by segment. The number of set bits in each segment is
-//! stored in the header of the value. It determines the code of the segment:
+//! stored in the header of the value. This number determines the code of the segment:
 //!
 //! | set bits of the segment | bytes |
 //! |---|---|

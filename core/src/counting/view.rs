@@ -79,7 +79,7 @@ impl Counter {
         let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
-            // A manual clock begins at slice 0. The window reaches further back, so `start` may be negative.
+            // A manual clock begins at 0. Until it has passed a whole window, the oldest slices begin before 0.
             let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));
@@ -227,7 +227,7 @@ pub(super) use standing::standing;
 mod standing {
     use super::*;
 
-    /// Views of all members that have not expired in the newest slice of each counter.
+    /// A view of each counter at the time of its newest slice.
     pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
         counters.iter().map(|counter| counter.at(Time::Reached)).collect()
     }

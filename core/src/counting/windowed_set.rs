@@ -1,8 +1,8 @@
 //! The set of a windowed counter, with the slice in which each member was last added.
 //!
-//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. The slots
-//! marked since some slice equal the bitmap of a counter of only the members added since then. So the same estimator
-//! counts every span of time that ends now.
+//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. In a counter
+//! without a window, the members added since some slice would mark the same slots as are marked here since that slice.
+//! So the same estimator counts every span of time that ends now.
 //!
 //! When a new slice begins, everything that expires is removed at once.
 
@@ -58,7 +58,7 @@ impl WindowedSet {
         let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
         let mut count = |segment, tag, number| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, number);
         match &self.held {
-            // This counts all members of an exact set as if they were in segment 0 of a bitmap.
+            // Members of an exact set are all counted in segment 0, because only the total is used.
             Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
             Held::Estimating(slots) => slots.tally(&mut count),
         }

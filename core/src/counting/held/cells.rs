@@ -18,8 +18,7 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
     let at = slot * ages.cell_bits();
     let (byte, shift) = (&mut bytemuck::cast_slice_mut::<_, u8>(cells)[at / 8], at % 8);
     let before = *byte >> shift & ages.modulus;
-    // The tag of the newest slice replaces every other tag. So ages are compared only if `tag` is that of an older
-    // slice.
+    // If `tag` is that of the newest slice, it replaces any other tag, and no ages have to be compared.
     if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
         return Mark::Same;
     }
@@ -54,8 +53,8 @@ pub(in crate::counting) fn tags_of(cells: &[u64], ages: Ages, tags: &mut Vec<u8>
     tags.truncate(len);
 }
 
-/// Gives the slots of the bitmap whose bits are set in `marked` these slice tags, in ascending order. All other slots
-/// become free. At least one more tag follows the last.
+/// Sets all cells of the bitmap. `tags` has the slice tags of the slots whose bits are set in `marked`, in ascending
+/// order, then at least one unused element. All other slots become free.
 pub(in crate::counting) fn set_tags(cells: &mut [u64], marked: &[u64], tags: &[u8], ages: Ages) {
     let has_halves = ages.cell_bits() == 4;
     let (mut len, bytes) = (0, bytemuck::cast_slice_mut(cells).chunks_exact_mut(8 * ages.cell_bits()));
@@ -85,8 +84,8 @@ pub(super) fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
 /// Calls `visit` with each slice tag, and with the number of slots of the bitmap that have it.
 pub(super) fn tally(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(u8, u64)) {
     let bytes: &[u8] = bytemuck::cast_slice(cells);
-    // Neighbouring slots often have the same tag, and an addition has to wait for the previous one to the same number.
-    // So four numbers are kept of each byte.
+    // Neighbouring slots often have the same tag. If their additions went to the same number, each would wait for the
+    // one before. So four tallies take turns, and are added up at the end.
     let mut tallies = [[0u32; 1 << u8::BITS]; 4];
     for four in bytes.as_chunks::<4>().0 {
         tallies.iter_mut().zip(four).for_each(|(tally, &byte)| tally[usize::from(byte)] += 1);
@@ -104,21 +103,21 @@ pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] can merge a bitmap with `theirs` into one with `ages`: if the latter has no tags, or if the tags
-/// of both bitmaps have the same number of bits.
+/// Whether [`merge`] supports these two bitmaps: its destination, whose tags `ages` describes, and its source, whose
+/// tags `theirs` describes. The destination must have no tags, or tags of as many bits as the source.
 pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }
 
-/// Merges the bitmap `from` into the bitmap `cells`, without the slots that were last marked more than `most_age`
-/// slices ago. The newest slice of `cells` is `behind` slices later than that of `from`. A slot that is marked in both
-/// bitmaps gets the younger of its two tags.
+/// Merges the bitmap `from` into the bitmap `cells`. Slots that were last marked more than `most_age` slices before the
+/// newest slice of `from` are left out. The newest slice of `from` is `behind` slices earlier than that of `cells`. A
+/// slot that is marked in both bitmaps gets the tag of the later slice.
 pub(in crate::counting) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {
         (1, 1) => bits::or_into(cells, from),
-        // In a union of many counters, all bits in the first part of the bitmap are soon set. Checking this is faster
-        // than reading slice tags.
+        // If all bits of `cells` are set already, nothing is left to do. Checking this is faster than reading slice
+        // tags.
         (1, _) if cells.iter().all(|&word| word == u64::MAX) => {}
         (1, 4) => or_bits::<true>(bytes, theirs, most_age, cells),
         (1, _) => or_bits::<false>(bytes, theirs, most_age, cells),
@@ -127,7 +126,7 @@ pub(in crate::counting) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], th
     }
 }
 
-/// Does the same as [`merge`] for the slots of a list: their positions, and their tags in `from`.
+/// Does the same as [`merge`] for a list of marked slots: their positions, and their tags.
 pub(super) fn merge_list(cells: &mut [u64], ages: Ages, list: (&[u16], &[u8]), theirs: Ages, most_age: u8, behind: u8) {
     let slots = list.0.iter().zip(list.1).map(|(&place, &tag)| (usize::from(place), tag));
     if !ages.has_tags() {
@@ -143,8 +142,8 @@ pub(super) fn merge_list(cells: &mut [u64], ages: Ages, list: (&[u16], &[u8]), t
     }
 }
 
-/// Returns a function that chooses the later of two slice tags: its first argument, or its second argument converted
-/// from `theirs` to `ages`. See [`merge`] for the arguments.
+/// Returns a function that is given the tags of a slot in the two bitmaps of a [`merge`], and returns the tag of the
+/// later slice. See [`merge`] for the arguments.
 #[inline(always)]
 fn younger(ages: Ages, theirs: Ages, most_age: u8, behind: u8) -> impl Fn(u8, u8) -> u8 {
     // There is no branch, because a processor could not predict which tag is the later one.

@@ -30,7 +30,7 @@ pub(in crate::counting) struct Members<T = ()> {
     buffer: Box<[u8]>,
     /// The length of the encoded members at the front of `buffer`, in bytes.
     arena_len: u32,
-    /// The bytes that all members count towards the limit `exact_bytes`.
+    /// The bytes that all members together take of the limit `exact_bytes`.
     member_bytes: u32,
     len: u32,
     index: Index,
@@ -95,8 +95,8 @@ impl<T: Tag> Members<T> {
         Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
 
-    /// Whether the set stays within the limits `room` if a member is inserted that counts `counted_bytes` bytes towards
-    /// the limit `exact_bytes`.
+    /// Whether the set stays within the limits `room` if a member is inserted that takes `counted_bytes` bytes of the
+    /// limit `exact_bytes`.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
@@ -112,8 +112,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
     }
 
-    /// The largest number of heap bytes that a set needs for `arena_bytes` bytes of encoded members and their index.
-    /// The buffer is rounded up to a size class of allocators, which is not included.
+    /// The most heap bytes that a set needs for `arena_bytes` bytes of encoded members and their index. The unused
+    /// bytes at the end of the buffer, whose size is rounded up, are not included.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         let members = Self::most_members(arena_bytes as usize, room);
         arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64
@@ -136,7 +136,7 @@ impl<T: Tag> Members<T> {
         for (tag, member) in rest.by_ref() {
             tag.check(ages)?;
             let text = member.text_in(&mut buffer);
-            // Each text has one valid encoding: the one that an addition chooses.
+            // A text that is encoded in another way than [`Self::insert`] encodes it is rejected.
             Error::check_field(member.is_record_of(text), "members", "each in the form of its text", "one in another")?;
             let counted_bytes = member.counted_bytes();
             if !members.has_room_for(counted_bytes, room) {

@@ -16,9 +16,9 @@ use crate::window::{Mark, Window};
 
 /// The largest number of slices of a window whose tags fit in half a byte.
 const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
-/// The number of slice tags of half a byte: 1 to 15, since 0 is not a tag.
+/// The number of different tags that fit in half a byte: 1 to 15, since 0 is not a tag.
 const HALVES: u32 = 15;
-/// The number of slice tags of a byte: 1 to 255, since 0 is not a tag.
+/// The number of different tags that fit in a byte: 1 to 255, since 0 is not a tag.
 const WHOLES: u32 = 255;
 
 /// The largest number of slices that a counter's window may have.
@@ -117,22 +117,23 @@ impl Ages {
 pub(crate) struct TagRing {
     pub(crate) window: Window,
     newest: u64,
-    /// The smallest number of a slice that has the tag 1. Tags repeat every `modulus` slices, so it is below `modulus`.
+    /// The number of the first slice that has the tag 1. Tags repeat every `modulus` slices, so this number is below
+    /// `modulus`.
     offset: u8,
     /// The conversion from slice tags to ages. It is kept, because computing it from the other fields takes a division.
     ages: Ages,
 }
 
 impl TagRing {
-    /// Makes the numbering in which slice 0 has the tag 1, slice 1 the tag 2, and so on. The newest slice is `newest`.
+    /// Gives slice 0 the tag 1, slice 1 the tag 2, and so on. The newest slice has the number `newest`.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
         let mut ring = TagRing { window, newest, offset: 0, ages: Ages::PLAIN };
         ring.set_newest(newest);
         ring
     }
 
-    /// Makes the numbering in which slice `offset` has the tag 1, the next slice the tag 2, and so on. The newest slice
-    /// is `newest`.
+    /// Gives slice number `offset` the tag 1, the next slice the tag 2, and so on. The newest slice has the number
+    /// `newest`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] unless `offset` is less than the number of tags.
@@ -186,8 +187,8 @@ impl TagRing {
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// Lowers the number of the newest slice to `slice`, and the numbers of all other slices by as much. No tag
-    /// changes.
+    /// For a clock that was set back: renumbers all slices, so that the newest has the lower number `slice`. Each slice
+    /// keeps its tag.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());
         let back = self.newest.saturating_sub(slice) % modulus;

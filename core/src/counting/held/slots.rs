@@ -42,9 +42,9 @@ const FEW: usize = 32;
 /// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
 
-/// A segment is stored as a list if at most one in this number of its bits is set. A position in a list takes 16 bits,
-/// so the list of a fuller segment would be larger than its bits. Without a window, bits are chosen earlier, because
-/// adding a member to a list takes several times as long.
+/// A segment is stored as a list if at most one in this number of its slots is marked. A position in a list takes 16
+/// bits. So if one slot in 16 is marked, the list of positions is as large as the bits. Without a window, bits are
+/// chosen earlier, because adding a member to a list takes several times as long.
 fn listed_part(ages: Ages) -> u64 {
     if ages.has_tags() { 16 } else { 24 }
 }
@@ -84,7 +84,7 @@ pub(in crate::counting) enum Place<'a> {
     Listed(&'a [u16], &'a [u8]),
 }
 
-/// Like [`Place`], for writing. The lists have the length of the number of marked slots.
+/// Like [`Place`], for writing. Each list has as many elements as the segment has marked slots.
 pub(in crate::counting) enum Own<'a> {
     Full,
     Cells(&'a mut [u64]),
@@ -116,18 +116,18 @@ fn list_bytes(len: usize, ages: Ages) -> usize {
 
 /// The number of slots that fit, with their slice tags, in lists of `len` 16-bit elements.
 fn list_room(len: usize, ages: Ages) -> usize {
-    // Two positions take two elements of 16 bits, and two slice tags take one.
+    // A position takes 16 bits and a slice tag 8 bits. So two slots with tags take three elements.
     if ages.has_tags() { len * 2 / 3 } else { len }
 }
 
-/// Splits the array `later` of a [`Slots`] into positions and slice tags. Both parts include unused elements.
+/// Splits the lists of a [`Slots`] into positions and slice tags. Both parts include unused elements.
 fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
     let (places, tags) = later.split_at_mut(list_room(later.len(), ages));
     (places, bytemuck::cast_slice_mut(tags))
 }
 
-/// The heap bytes for these numbers of marked slots. Segments in the range `window` have a bit or a slice tag for each
-/// slot, later segments a list of marked slots.
+/// The heap bytes for these numbers of marked slots. `window` is the range of segments that are stored as cells, not as
+/// lists; see [`window_of`].
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
     (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
@@ -180,8 +180,8 @@ impl Slots {
         Slots::new(layout, ages).with_memory(0..layout.num_segments())
     }
 
-    /// Makes a bitmap with these numbers of marked slots per segment. The caller must write the slots of each segment
-    /// that has any to [`Self::own_mut`].
+    /// Makes a bitmap with these numbers of marked slots per segment. The caller must then write the marked slots of
+    /// each segment to [`Self::own_mut`].
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -190,8 +190,8 @@ impl Slots {
         slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) it. Segments
-    /// in the range `window` have a bit or a slice tag for each slot, later segments a list of marked slots.
+    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) it. `window`
+    /// is the range of segments that are stored as cells, not as lists; see [`window_of`].
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -269,7 +269,7 @@ impl Slots {
         changed
     }
 
-    /// The most likely number of members, but at least the lower bound.
+    /// The most likely number of members, but at least the lower bound of this number that is known.
     pub(in crate::counting) fn estimate(&self) -> f64 {
         let compute = || Segments::new(self.layout, &self.counts).estimate();
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
@@ -285,8 +285,8 @@ impl Slots {
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
     }
 
-    /// The number of each segment of the bitmap that is not an empty list, and the form in which its marked slots are
-    /// stored.
+    /// For each segment of the bitmap, its number and the form in which its marked slots are stored. Segments without
+    /// marked slots may be left out.
     pub(in crate::counting) fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
         let mut cells = self.window.chunks_exact(segment_words(self.layout, self.ages));
         let (mut places, mut tags) = self.lists();
@@ -307,8 +307,8 @@ impl Slots {
         })
     }
 
-    /// A copy of the bitmap. Segments in the range `window` have a bit or a slice tag for each slot, later segments a
-    /// list of marked slots.
+    /// A copy of the bitmap. `window` is the range of segments that are stored as cells, not as lists; see
+    /// [`window_of`].
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -411,7 +411,7 @@ impl Slots {
         }
     }
 
-    /// Marks a slot in a segment of the bitmap that is stored as a list.
+    /// Does the same as [`Self::mark`] for a slot in a segment that is stored as a list.
     #[inline(never)]
     fn mark_later<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         let (limit, tag) = (adding.limit, adding.tag.of_slot());
@@ -451,9 +451,10 @@ impl Slots {
         Ok(Mark::New)
     }
 
-    /// Merges the bitmap `from`, converted to the layout of `self`, without the slots that were last marked more than
-    /// `most_age` slices ago. The newest slice of `self` is `behind` slices later than that of `from`. `self` must be
-    /// [wide](Self::wide). If it has a window, `most_age + behind` is at most its number of slices.
+    /// Merges the bitmap `from`, converted to the layout of `self`. Slots that were last marked more than `most_age`
+    /// slices before the newest slice of `from` are left out. The newest slice of `from` is `behind` slices earlier
+    /// than that of `self`. `self` must be [wide](Self::wide). If it has a window, `most_age + behind` is at most its
+    /// number of slices.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -486,7 +487,7 @@ impl Slots {
     }
 
     /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago, and the memory that is no
-    /// longer needed. From then on, `later` converts tags to ages, with another slice as the newest.
+    /// longer needed. Afterwards ages are counted from the newest slice of `later`.
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
@@ -502,8 +503,8 @@ impl Slots {
         self.form_anew();
     }
 
-    /// The number of each segment of the bitmap that is not an empty list, and the number of its slots that were last
-    /// marked at most `most_age` slices ago.
+    /// For each segment of the bitmap, its number and how many of its slots were last marked at most `most_age` slices
+    /// ago. Segments without marked slots may be left out.
     fn counted(&self, most_age: u8) -> impl Iterator<Item = (usize, u64)> {
         let ages = self.ages;
         self.places().map(move |(segment, place)| match place {

@@ -56,7 +56,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         return Ok(only.estimated());
     }
     let Some(layout) = layout_of_slots(&sets) else { return Ok(Estimated::exact(0)) };
-    // At most [`MAX_INTERSECTED`] sets can be intersected. All exact counters together are one of them.
+    // At most [`MAX_INTERSECTED`] sets can be intersected. All exact counters together count as one set.
     let estimates = sets.iter().filter(|view| !view.is_exact()).count();
     let (most, beside) = match estimates == sets.len() {
         true => (MAX_INTERSECTED, ""),
@@ -70,9 +70,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let unions = unions_of(&try_collect_ok(sets.len(), sized.iter().map(|&(_, set)| union_of(layout, &[set])))?)?;
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
     let found = pair.map_or_else(|| of_unions(&unions), Ok)?;
-    // The size of the smallest counter may be known better than its bits tell: the counter is exact, or its lower bound
-    // exceeds the estimate from its bits. So the result is multiplied by the size and divided by that estimate. A
-    // counter intersected with itself then has its own count.
+    // The size of the smallest set may be more precise than the estimate from its bits, for example if the set is
+    // exact. So the result is multiplied by the size divided by that estimate. A counter intersected with itself then
+    // has its own count.
     let smallest = sized[0].0.estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

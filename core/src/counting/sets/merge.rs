@@ -39,7 +39,7 @@ impl Counter {
         check_windows(&all)?;
         let newest = newest(&all);
         let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
-        // Counters whose members have all expired are ignored, and so are the sizes of their bitmaps.
+        // Counters whose members have all expired are left out, so they do not affect the layout of the bitmap.
         let is_live = |counter: &&Counter| counter.is_live_at(newest, self.ages().most_age);
         all.retain(is_live);
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
@@ -59,8 +59,8 @@ impl Counter {
         Ok((copy, changed))
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`. Only its error rate is the largest of the
-    /// counters that estimate and have members, if there are any.
+    /// The union of `first` and `others`. It has the parameters of `first`, except that its error rate is the largest
+    /// of the counters that estimate and have members, if there are any.
     ///
     /// # Errors
     /// The errors of a merge.

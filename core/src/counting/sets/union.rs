@@ -74,8 +74,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         // The most likely number cannot be found, because nearly all bits are set.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
-    // The count of the first view may be known better than its bits tell: the view is exact, or its lower bound exceeds
-    // the estimate from its bits. So the result is multiplied by the count and divided by that estimate.
+    // The count of the first view may be more precise than `one`, the estimate from its bits, for example if the view
+    // is exact. So the result is multiplied by the count divided by `one`.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);

@@ -3,8 +3,8 @@
 //!
 //! If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix of the
 //! arena. A member that consists of this prefix and a number is kept as the number. The prefix stays at the front of
-//! the arena until no member is left. Its bytes: with a window the tag 0, then `0xd2`, the length of the prefix, and
-//! the prefix.
+//! the arena until no member is left. It is stored as the byte `0xd2`, its length in one byte, and its text. In a
+//! windowed counter, the tag 0 is before them.
 
 use std::marker::PhantomData;
 
@@ -16,8 +16,8 @@ use crate::counting::params::MOST_PREFIX;
 /// with this byte.
 pub(super) const PREFIX: u8 = 0xd2;
 
-/// Splits an arena (the encoded members) into the text that members begin with, and the members. The text is empty if
-/// the arena has none.
+/// Splits an arena (the encoded members) into the prefix, a text that members begin with, and the members. The prefix
+/// is empty if the arena has none.
 #[inline]
 pub(super) fn split_prefix<T: Tag>(arena: &[u8]) -> (&[u8], &[u8]) {
     if let Some((tag, &[PREFIX, len, ref rest @ ..])) = T::split(arena)

@@ -52,8 +52,8 @@ fn nibbles_of(digits: u64) -> u64 {
     (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters
 }
 
-/// Whether eight characters are hexadecimal digits with letters of this case. To find out, converts their values back
-/// to digits and compares.
+/// Whether eight characters are hexadecimal digits with letters of this case. Their values are converted back to digits
+/// and compared.
 #[inline(always)]
 pub(super) fn are_digits(characters: u64, case: Case) -> bool {
     let nibbles = nibbles_of(characters) & 0x0f0f_0f0f_0f0f_0f0f;
@@ -117,7 +117,7 @@ fn long_decimal(digits: &[u8]) -> Option<u64> {
 /// The value of fewer than eight decimal digits. `None` if a character is not a digit.
 #[inline(always)]
 fn value_of_few(digits: &[u8]) -> Option<u64> {
-    // Zeros are put before the digits, so that they become eight.
+    // Zeros are put before the digits, so that there are eight digits.
     let bits = 8 * digits.len() as u32;
     value_of_eight(value_of(digits).unbounded_shl(64 - bits) | ZEROS >> bits)
 }

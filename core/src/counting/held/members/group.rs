@@ -10,16 +10,16 @@ use arrayvec::ArrayVec;
 
 /// The number of entries in a group of the hash index, and the size of their fingerprints in bytes.
 pub(super) const GROUP: usize = 16;
-/// The size in bytes of a group whose entries have the number of the member, in one byte.
+/// The size in bytes of a group of 16 entries, each with a fingerprint and the number of a member in one byte.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
-/// The size in bytes of a group whose entries have the byte offset of the member, in two bytes.
+/// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in two bytes.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
-/// The size in bytes of a group whose entries have the byte offset of the member, in four bytes.
+/// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in four bytes.
 pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
 /// A set of at most this number of members has no index.
 const UNINDEXED: usize = 4;
-/// If all encoded members take this number of bytes, as small numbers do, up to 255 members have no index.
+/// If all encoded members take this number of bytes each, as small numbers do, up to 255 members have no index.
 pub(super) const PAIR: u8 = 2;
 /// The largest number of members of an index that has only fingerprints: fingerprint `n` belongs to member `n`.
 const ORDERED: usize = 2 * GROUP;
@@ -29,27 +29,28 @@ const GROUP_MEMBERS: usize = 15;
 /// index hashes all members again and so must be rare. The largest is enough for the largest counter.
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
 const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
-/// An index of at most this number of groups is rebuilt without a list of [`FullGroups`]. Even if each member searches
-/// all groups, this takes little time.
+/// An index of at most this number of groups is rebuilt without a list of its full groups ([`FullGroups`]), because
+/// searching all groups takes little time.
 const FEW_GROUPS: usize = 17;
 
 /// If removing members from the index would search more groups than this, the index is rebuilt instead, which is
 /// faster.
 const MOST_LOOKS: usize = 64;
 
-/// What the hash index has for each member besides the fingerprint.
+/// How the hash index says which member a fingerprint belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Places {
     /// There is no index. A look-up compares all members.
     #[default]
     Unindexed,
-    /// Nothing, because fingerprint `n` belongs to member `n`. All encoded members have the same length.
+    /// By order: fingerprint `n` belongs to member `n`. All encoded members have the same length.
     Ordered,
-    /// The number of the member, in one byte. All encoded members have the same length, so its byte offset follows.
+    /// By the number of the member, in one byte. All encoded members have the same length, so the number gives the byte
+    /// offset.
     Number,
-    /// The byte offset of the member in the arena (the encoded members), in two bytes.
+    /// By the byte offset of the member in the arena (the encoded members), in two bytes.
     Offset,
-    /// The byte offset of the member in the arena, in four bytes.
+    /// By the byte offset of the member in the arena, in four bytes.
     FarOffset,
 }
 
@@ -92,7 +93,8 @@ impl Index {
         }
     }
 
-    /// The largest number of members, if the index stores their numbers or byte offsets; otherwise 0.
+    /// The number of members for which the index has room, if it has their numbers or byte offsets; 0 for other kinds
+    /// of index.
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
@@ -122,8 +124,8 @@ impl Index {
         }
     }
 
-    /// Returns how the values in the index are converted to byte offsets: the offset for value 0, and the number of
-    /// bytes per unit of value. `front` is the offset of the first member.
+    /// Returns `(start, unit)`. The byte offset of a member is `start + unit * value`, where `value` is what the index
+    /// has for the member: its number or its byte offset. `front` is the byte offset of the first member.
     pub(super) fn scale(self, front: usize) -> (usize, usize) {
         match self.places {
             Places::Ordered | Places::Number => (front, self.record.into()),
@@ -132,9 +134,9 @@ impl Index {
     }
 
     /// Removes members from the index `groups`. The value of a member in the index is its number or its byte offset.
-    /// `gone` has two numbers for each removed member, the last member first: its value, and by how much its removal
-    /// lowers the values of later members. `hash_of` maps a value to the hash of its member. Returns false if
-    /// rebuilding the index takes less time; the caller must then rebuild it.
+    /// `gone` has a pair of numbers for each removed member, the last member first: its value, and the number to
+    /// subtract from the values of all members after it. `hash_of` maps a value to the hash of its member. Returns
+    /// false if rebuilding the index takes less time; the caller must then rebuild it.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
@@ -172,9 +174,9 @@ impl Index {
     }
 }
 
-/// Remembers full groups while an index is rebuilt. Each full group has the number of groups to skip to one that may
-/// have room; other groups have 0. Without this list, an attacker could choose members that all select one group. Each
-/// of them would then search all groups that earlier members have filled.
+/// Remembers full groups while an index is rebuilt. For each full group, the list has the distance to a later group
+/// that may have room; for other groups it has 0. Without the list, an attacker could choose members whose hashes all
+/// select the same group. Each of them would then search all groups that earlier members have filled.
 pub(super) struct FullGroups(ArrayVec<u16, MOST_GROUPS>);
 
 impl FullGroups {
@@ -183,8 +185,7 @@ impl FullGroups {
         FullGroups(ArrayVec::new())
     }
 
-    /// Begins the list of full groups for an index without members. An index of at most [`FEW_GROUPS`] groups has no
-    /// list.
+    /// Makes the list for an index without full groups. For at most [`FEW_GROUPS`] groups, the list stays empty.
     // This method is separate from `new`, so that the list is never copied.
     #[inline]
     pub(super) fn begin(&mut self, index: Index) {
@@ -192,8 +193,8 @@ impl FullGroups {
         self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
     }
 
-    /// The first group from `at` on that is not known to be full. Lengthens the skips on the way, so that the next call
-    /// takes half as many steps (path halving).
+    /// The first group from `at` on that is not known to be full. Lengthens the distances on the way, so that the next
+    /// call takes half as many steps (path halving).
     #[inline]
     fn pass(&mut self, mut at: usize) -> usize {
         while let Some(&skip @ 1..) = self.0.get(at) {
@@ -248,7 +249,8 @@ pub(super) fn first_place(matches: u64) -> usize {
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-/// The number or the byte offset of the member that has this entry in the group.
+/// Reads what an entry of a group has besides the fingerprint: in a group of [`NUMBERED`] bytes the number of the
+/// member, otherwise its byte offset.
 #[inline(always)]
 pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) -> usize {
     match BYTES {
@@ -264,8 +266,8 @@ fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
 }
 
-/// Adds a member to the index, which is at the end of `buffer`. `value` is what the index keeps of the member: its
-/// ordinal number or its byte offset. See [`Index::enter_from`].
+/// Adds a member to the index, which is at the end of `buffer`. `value` is what the index has for the member: its
+/// number or its byte offset. See [`Index::enter_from`].
 #[inline(always)]
 fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: u64, value: usize) -> Option<usize> {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
@@ -318,8 +320,8 @@ fn remove<const BYTES: usize, const PLACE: usize>(
 /// Removes the member that has this `value` in the index. Searches at most `looks` groups, and subtracts the number of
 /// searched groups from `looks`. Returns false if more groups would have to be searched.
 ///
-/// A member whose group was full is in a later group. So if an entry of a full group becomes free, the next such member
-/// moves into it, and the entry of this member is filled in the same way.
+/// A member whose group was full is in a later group. So if an entry of a full group becomes free, such a member moves
+/// from a later group into the entry. The entry that it leaves is filled in the same way.
 fn remove_one<const BYTES: usize>(
     groups: &mut [[u8; BYTES]],
     value: usize,
@@ -349,9 +351,10 @@ fn remove_one<const BYTES: usize>(
             }
             gap = Some((at, place));
         }
-        // Members go past a group only if it is full. So the search ends at a group that is not full.
+        // A member is in a later group only if its own group was full. So the search ends at a group that is not full.
         if let (Some((number, free)), 0) = (gap, group[GROUP - 1]) {
-            // Only a full group may have a member in its last entry. So the last entry moves into the free one.
+            // In a group that is not full, the last entry must be free. So its member moves to the entry that became
+            // free.
             let group = groups[number];
             put(&mut groups[number], free, group[GROUP - 1], place_of(&group, GROUP - 1));
             groups[number][GROUP - 1] = 0;

@@ -163,8 +163,9 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Does the same as [`Self::find_indexed`], for the rare case that the first group does not show whether `item` is
-    /// a member. It compares `item` with each member whose fingerprint may match, group after group.
+    /// Does the same as [`Self::find_indexed`], for the rare cases that the member's first group is full, or that the
+    /// first equal fingerprint belongs to another member. It compares `item` with each member whose fingerprint may
+    /// match, group after group.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -231,7 +232,7 @@ impl<T: Tag> Members<T> {
         let arena = self.as_bytes().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // An index with room for the new member is kept, even if a smaller one would do.
+        // The index is kept as long as it has room for the new member.
         let is_kept = self.index.holds(len, record, arena);
         let index = if is_kept {
             Index { record, ..self.index }
@@ -324,7 +325,8 @@ impl<T: Tag> Members<T> {
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
-    /// Counts a new member. Its encoding, `own` bytes with the slice tag, already follows the arena in the buffer.
+    /// Counts a new member. The buffer already has its slice tag and its encoding, `own` bytes together, after the
+    /// other members.
     #[inline]
     fn count(&mut self, own: usize, counted_bytes: usize) {
         self.arena_len += own as u32;
@@ -332,14 +334,16 @@ impl<T: Tag> Members<T> {
         self.len += 1;
     }
 
-    /// Adds a member whose encoding already follows the arena in the buffer. It takes `own` bytes with its slice tag.
+    /// Adds a member. The buffer already has its slice tag and its encoding, `own` bytes together, after the other
+    /// members.
     pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
         let (number, offset) = (self.len(), self.as_bytes().len());
         self.count(own, counted_bytes);
         self.index.enter(&mut self.buffer, hash, number, offset);
     }
 
-    /// Makes the index `index`, for which the buffer has room, and adds all members to it.
+    /// Replaces the hash index by an index of the kind and size of `index`, and adds all members to it. The buffer must
+    /// have room for it.
     #[inline(never)]
     pub(super) fn index_anew(&mut self, index: Index, seed: u64) {
         self.index = index;

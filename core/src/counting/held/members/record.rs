@@ -2,7 +2,7 @@
 //! the text is encoded, and for texts of 128 bytes or more two more bytes. The rest is the body. All encodings are
 //! listed in docs/persistence.md#header-of-a-counter.
 //!
-//! With a given prefix, a text always has the same record.
+//! A record depends only on the text and on the prefix of the set: the text that its members begin with.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,8 @@ const LONG_TEXT: u8 = 0xe0;
 pub(in crate::counting) type Coded = [u8; 1 + MOST_BYTES];
 pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 
-/// The length of the record with each first byte. It is 0 for long texts, and if no record has this first byte.
+/// The length of a record, by its first byte. It is 0 for texts of 128 bytes or more, and for bytes that begin no
+/// record.
 const LENGTHS: [u8; 256] = {
     let (mut lengths, mut first) = ([0; 256], 0);
     while first < LONG_TEXT {
@@ -48,15 +49,15 @@ pub(in crate::counting) struct Record<'a> {
     pub(super) head: &'a [u8],
     /// The text if it is not encoded; otherwise empty.
     pub(super) text: &'a [u8],
-    /// The bytes that the member counts towards the limit `exact_bytes`: the length of its record without the header,
-    /// or of its text if the record leaves out a prefix. So the number depends only on the text, not on the other
+    /// The bytes that the member takes of the limit `exact_bytes`: the length of the record without its header. If the
+    /// record leaves out a prefix, it is the length of the whole text, so that the number does not depend on other
     /// members.
     pub(in crate::counting) counted_bytes: usize,
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). The header has room for a length below
-    /// 2^21; a counter keeps no longer item.
+    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). An item of 2^21 bytes or more does not
+    /// fit in the header, but an exact counter never has such a member.
     #[inline(always)]
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
@@ -107,7 +108,7 @@ fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
     if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
         return 0;
     }
-    // Zeros are put behind the digits, so that they become 64.
+    // Zeros are put behind the digits, so that there are 64 digits.
     let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
     digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
     let len = item.len() / 2;
@@ -140,10 +141,10 @@ fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
     1 + usize::from(len)
 }
 
-/// The record of `item` if it has two bytes. `prefix` is the text that members of the set begin with.
+/// The record of `item`, if the record has two bytes. `prefix` is the text that members of the set begin with.
 #[inline(always)]
 pub(super) fn pair_of(item: &[u8], prefix: &[u8]) -> Option<[u8; 2]> {
-    // Numbers up to 255 have at most three digits.
+    // A number that fits in one byte has at most three digits.
     if item.len() > prefix.len() + 3 {
         return None;
     }
@@ -156,7 +157,7 @@ pub(super) fn pair_of(item: &[u8], prefix: &[u8]) -> Option<[u8; 2]> {
     }
 }
 
-/// The bytes that `item` counts towards the limit `exact_bytes`. See [`Record::counted_bytes`].
+/// The bytes that `item` takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[], &mut { CODED }).counted_bytes
 }
@@ -236,7 +237,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The bytes that the member counts towards the limit `exact_bytes`. See [`Record::counted_bytes`].
+    /// The bytes that the member takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
     #[inline]
     pub(in crate::counting) fn counted_bytes(self) -> usize {
         match self.record {
@@ -249,8 +250,8 @@ impl<'a> Member<'a> {
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
-        // The member's text is known to be `text`. So its record only needs the first byte, which says how a text is
-        // encoded, and the length of `due`. A UUID in lower case has only one encoding.
+        // The record is known to decode to `text`. So it is the encoding of `text` if it has the same first byte, which
+        // says how a text is encoded, and the same length. A UUID in lower case has only one encoding.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()
@@ -283,8 +284,8 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether `bytes` begin with the record of the text `item`. Nothing is decoded or copied. `prefix` returns the
-    /// text that members of the set begin with.
+    /// Whether `bytes` begin with the record of the text `item`. `prefix` returns the text that members of the set
+    /// begin with.
     #[inline(always)]
     pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
         match bytes.split_first() {

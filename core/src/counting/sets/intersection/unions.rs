@@ -1,13 +1,13 @@
 //! Intersections of any number of sets by inclusion and exclusion: the sum of the sizes of all unions, with a plus for
 //! an odd number of sets and a minus for an even number.
 //!
-//! A slot is a bit of the bitmap, and is marked if the bit is set. The variance of the sum is computed for a Poisson
-//! number of members. Then slots are independent, so their variances are added. How a slot changes the sum depends on
-//! its segment and on the sets in which it is marked. The true number of members is fixed, so the variance of the
-//! Poisson number is subtracted.
+//! A slot is a bit of the bitmap, and is marked if the bit is set. The variance of the sum is computed as if the number
+//! of members had a Poisson distribution. Then slots are independent, and their variances are added. The true number of
+//! members is fixed, so the variance of the Poisson distribution is subtracted at the end.
 //!
-//! Each size is estimated, so there may be no sets whose unions have exactly these sizes. A variance computed from them
-//! could be far too large or too small. So it is computed from the nearest sizes that sets can have ([`sets_near`]).
+//! The sizes are estimates, so they may contradict each other: for example, a union may seem smaller than one of its
+//! sets. A variance computed from such sizes could be far too large or too small. So it is computed from the nearest
+//! sizes that are possible ([`sets_near`]).
 
 use crate::counting::estimate::{self, Segments, doubled};
 use crate::error::Error;
@@ -17,8 +17,8 @@ use crate::size_limit::{try_collect, try_with_capacity};
 /// additional counter doubles the number of unions: there are 255 for 8 counters.
 pub(super) const MAX_INTERSECTED: usize = 8;
 
-/// An estimate of the number of members that all sets share, with its variance. The variance is infinite if the bitmaps
-/// contain no information.
+/// An estimate of the number of members that all sets share, with its variance. The variance is infinite if it cannot
+/// be computed.
 pub(super) struct Common {
     pub(super) estimate: f64,
     pub(super) variance: f64,
@@ -66,8 +66,9 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend(of_slot.iter().rev().map(|(free, _)| free));
         subtract_subsets(&mut chances);
-        // The estimated intersection is the sum of all union sizes with their signs. `moves` has for each union by how
-        // much one free slot of it lowers this sum. `mean` is how much a slot lowers the sum on average.
+        // The estimated intersection is the sum of the union sizes with their signs. A free slot in the bitmap of a
+        // union lowers the estimated size of the union. `moves` has for each union by how much this lowers the sum, and
+        // `mean` is by how much a slot lowers the sum on average.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| sign(marks) * slots.share / (of_slot[marks].1 * information[marks])));
@@ -79,7 +80,6 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         });
         variance += slots.slots * squares.sum::<f64>();
     }
-    // The variance is NaN if a union has no free slot of the bitmap from which its size can be estimated.
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
@@ -88,9 +88,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 ///
 /// A region is all members that are in certain sets and in no others, as in a Venn diagram. The sizes of the unions
 /// determine the number of members in each region. Because the sizes have errors, this number may be negative; it is
-/// then set to 0. To keep the sum of the numbers, the positive numbers of the region's group are scaled down. The
-/// regions of a group are in the same number of sets and have the same smallest set, on which the errors of the numbers
-/// depend.
+/// then set to 0. To make up for this, the positive numbers of similar regions are scaled down, so that their sum stays
+/// the same. Regions are similar if they belong to the same number of sets and have the same smallest set.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
@@ -132,8 +131,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// For each set, and each index `i` with the set's bit: `numbers[i] = join(numbers[i], numbers[j])`, where `j` is `i`
-/// without this bit. Bit `n` of an index stands for set `n`.
+/// Bit `n` of an index stands for set `n`. For each set, and each index `i` in which the bit of the set is 1:
+/// `numbers[i] = join(numbers[i], numbers[j])`, where `j` is `i` with 0 for this bit.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
