@@ -32,9 +32,9 @@ pub struct Estimated {
     pub standard_error: f64,
 }
 
-/// To compute the standard error of a difference or an intersection, this is added to `v`, the number of its members
-/// whose bit no other member has set. If `v` has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)`
-/// with a probability of at least 91 %. If `UNSEEN` were 1, the probability would be 87 %.
+/// The standard error of a difference or an intersection allows for this number of members besides the `v` members
+/// whose bits no other member has set. If `v` has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)`
+/// with a probability of at least 91 %; if `UNSEEN` were 1, of 87 %.
 const UNSEEN: f64 = 1.5;
 
 /// An additional variance for differences and intersections. Each of their members whose bit no other member has set
@@ -42,12 +42,11 @@ const UNSEEN: f64 = 1.5;
 /// two standard errors with a probability of at least 88 %; without it, of 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance due to members of a difference or an intersection whose bits other members have set too. `shown` is the
+/// The variance that [`UNSEEN`] more members add to the estimate of a difference or an intersection. `shown` is the
 /// probability that no other member has set the bit of a member.
 ///
-/// If `v` members have bits that no other member has set, the estimate is `v / shown`, with the variance `v (1 - shown)
-/// / shown^2`. But a small `v` does not prove that few members exist. So the variance of [`UNSEEN`] more members is
-/// added.
+/// If no other member has set the bits of `v` members, the estimate is `v / shown`. Its variance is `v (1 - shown) /
+/// shown^2`. But a small `v` does not prove that few members exist.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
@@ -248,7 +247,7 @@ impl Segments {
             return 0.0;
         }
         // The square of the error is (1 - n I) / I, where I is the Fisher information. 1 and n I are nearly equal, so a
-        // subtraction would lose every digit. The numerator is computed as a sum instead: the fraction of all hashes
+        // subtraction would lose every digit. Their difference is the sum of these terms: the fraction of all hashes
         // that no segment in `self` gets, and for each segment `slots * share * (1 - t / (exp(t) - 1))`, where t is
         // `share * n`.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);

@@ -1,8 +1,8 @@
 //! The set of a windowed counter, with the slice in which each member was last added.
 //!
-//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. In a counter
-//! without a window, the members added since some slice would mark the same slots as are marked here since that slice.
-//! So the same estimator counts every span of time that ends now.
+//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. The slots
+//! marked since some slice are exactly those that the members added since that slice would mark in an empty counter. So
+//! the same estimator counts every span of time that ends now.
 //!
 //! When a new slice begins, everything that expires is removed at once.
 

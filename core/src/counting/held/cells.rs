@@ -142,8 +142,8 @@ pub(super) fn merge_list(cells: &mut [u64], ages: Ages, list: (&[u16], &[u8]), t
     }
 }
 
-/// Returns a function that is given the tags of a slot in the two bitmaps of a [`merge`], and returns the tag of the
-/// later slice. See [`merge`] for the arguments.
+/// Returns a function that takes the tags of a slot in the two bitmaps of a [`merge`], and returns the tag of the later
+/// slice.
 #[inline(always)]
 fn younger(ages: Ages, theirs: Ages, most_age: u8, behind: u8) -> impl Fn(u8, u8) -> u8 {
     // There is no branch, because a processor could not predict which tag is the later one.

@@ -95,7 +95,7 @@ impl<T: Tag> Members<T> {
         Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
 
-    /// Whether the set stays within the limits `room` if a member is inserted that takes `counted_bytes` bytes of the
+    /// Whether the set stays within the limits `room` with one more member, which takes `counted_bytes` bytes of the
     /// limit `exact_bytes`.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
@@ -112,8 +112,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
     }
 
-    /// The most heap bytes that a set needs for `arena_bytes` bytes of encoded members and their index. The unused
-    /// bytes at the end of the buffer, whose size is rounded up, are not included.
+    /// The most heap bytes that a set needs for `arena_bytes` bytes of encoded members and their index. The rounding of
+    /// the buffer's size is not included.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         let members = Self::most_members(arena_bytes as usize, room);
         arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64

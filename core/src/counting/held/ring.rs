@@ -187,7 +187,7 @@ impl TagRing {
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// For a clock that was set back: renumbers all slices, so that the newest has the lower number `slice`. Each slice
+    /// After the clock was set back: renumbers all slices, so that the newest has the lower number `slice`. Each slice
     /// keeps its tag.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());

@@ -42,9 +42,9 @@ const FEW: usize = 32;
 /// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
 
-/// A segment is stored as a list if at most one in this number of its slots is marked. A position in a list takes 16
-/// bits. So if one slot in 16 is marked, the list of positions is as large as the bits. Without a window, bits are
-/// chosen earlier, because adding a member to a list takes several times as long.
+/// A segment is stored as a list if at most one in this number of its slots is marked. At one in 16, a list of 16-bit
+/// positions is as large as the bits. Without a window, lists end earlier, because adding a member to a list takes
+/// several times as long.
 fn listed_part(ages: Ages) -> u64 {
     if ages.has_tags() { 16 } else { 24 }
 }
@@ -69,8 +69,7 @@ pub(in crate::counting) struct Slots {
     end: u8,
 }
 
-// A counter with a few hundred members takes only five times as much memory as this struct, so its size matters.
-// Allocators have a size class of 160 bytes.
+// In small counters this struct takes a fifth of the memory. Allocators have a size class of 160 bytes.
 const _: () = assert!(size_of::<Slots>() <= 160);
 
 /// The form in which the set bits of one segment of the bitmap are stored.
@@ -84,7 +83,7 @@ pub(in crate::counting) enum Place<'a> {
     Listed(&'a [u16], &'a [u8]),
 }
 
-/// Like [`Place`], for writing. Each list has as many elements as the segment has marked slots.
+/// Like [`Place`], for writing.
 pub(in crate::counting) enum Own<'a> {
     Full,
     Cells(&'a mut [u64]),
@@ -171,8 +170,9 @@ impl Slots {
         }
     }
 
-    /// Makes a bitmap without marked slots that has a bit or a slice tag for each slot of all segments. The bitmaps of
-    /// other counters can be [merged](Self::merge) into it. The numbers of marked slots are not kept up to date.
+    /// Makes a bitmap without marked slots, with all segments stored as cells: a bit or a slice tag for each slot. The
+    /// bitmaps of other counters can be [merged](Self::merge) into it. The numbers of marked slots are not kept up to
+    /// date.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -269,7 +269,7 @@ impl Slots {
         changed
     }
 
-    /// The most likely number of members, but at least the lower bound of this number that is known.
+    /// The most likely number of members, or the known lower bound of this number if that is larger.
     pub(in crate::counting) fn estimate(&self) -> f64 {
         let compute = || Segments::new(self.layout, &self.counts).estimate();
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))

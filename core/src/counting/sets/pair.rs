@@ -102,9 +102,8 @@ impl Pair {
     fn likelihood(&self, [x, y, z]: PairCounts) -> Likelihood {
         #[cfg(test)]
         EVALUATIONS.set(EVALUATIONS.get() + 1);
-        // `x + y + z` is the number of members of both sets together. A slot that is free in both sets adds `-share (x
-        // + y + z)` to the logarithm of the likelihood. So for all free slots together, only the sum of their shares is
-        // needed.
+        // Both sets together have `x + y + z` members. Each slot that is free in both sets adds `-share (x + y + z)` to
+        // the logarithm of the likelihood. So only the sum of the shares of these slots is needed.
         let log = -self.free * (x + y + z);
         let mut all = Likelihood { log, score: [-self.free; 3], information: [[0.0; 3]; 3] };
         let mut last = self.slots.last().map_or(0.0, |last| last.share);

@@ -164,8 +164,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// Does the same as [`Self::find_indexed`], for the rare cases that the member's first group is full, or that the
-    /// first equal fingerprint belongs to another member. It compares `item` with each member whose fingerprint may
-    /// match, group after group.
+    /// first equal fingerprint belongs to another member.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -342,8 +341,7 @@ impl<T: Tag> Members<T> {
         self.index.enter(&mut self.buffer, hash, number, offset);
     }
 
-    /// Replaces the hash index by an index of the kind and size of `index`, and adds all members to it. The buffer must
-    /// have room for it.
+    /// Rebuilds the hash index with the size and kind of `index`, for which the buffer must have room.
     #[inline(never)]
     pub(super) fn index_anew(&mut self, index: Index, seed: u64) {
         self.index = index;

@@ -56,8 +56,8 @@ pub(in crate::counting) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). An item of 2^21 bytes or more does not
-    /// fit in the header, but an exact counter never has such a member.
+    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). The header has no room for lengths of
+    /// 2^21 bytes or more, but no member of an exact counter is that long.
     #[inline(always)]
     pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
         let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);

@@ -66,9 +66,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend(of_slot.iter().rev().map(|(free, _)| free));
         subtract_subsets(&mut chances);
-        // The estimated intersection is the sum of the union sizes with their signs. A free slot in the bitmap of a
-        // union lowers the estimated size of the union. `moves` has for each union by how much this lowers the sum, and
-        // `mean` is by how much a slot lowers the sum on average.
+        // `moves` has for each union by how much one free slot in its bitmap lowers the estimated size of the
+        // intersection. `mean` is by how much a slot of the segment lowers this size on average.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| sign(marks) * slots.share / (of_slot[marks].1 * information[marks])));
