@@ -120,8 +120,8 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// Loads bytes until `pending` has the end of the next code. `low_bits` is at most 31. If the code begins with a
-    /// long run of ones, ones are skipped; returns their number.
+    /// Loads bytes until `pending` has the end of the next code. `low_bits` is at most 31. If the code begins with more
+    /// ones than fit, ones are skipped. Returns the number of skipped ones.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the bytes end.

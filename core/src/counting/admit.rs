@@ -69,9 +69,9 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Adds the admitted items: a single item to the counter itself if `due` is [`Move::Stay`], otherwise to a copy,
-    /// whose newest slice is first changed as `due` says. Returns the copy, if one was made. In a dry run, the counter
-    /// itself never changes.
+    /// Adds the admitted items: a single item to the counter itself if `due` is [`Move::Stay`]. Otherwise a copy is
+    /// made, its newest slice is changed as `due` says, and the items are added to it. Returns the copy, if one was
+    /// made. In a dry run, the counter itself never changes.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.

@@ -135,8 +135,7 @@ impl Segments {
     /// The segments, from the last to the first, each with `exp(share n) - 1`.
     ///
     /// The share of a segment is that of the next segment, or twice as large. So a single exponential is computed, and
-    /// then `exp(2t) - 1 = (exp(t) - 1) (exp(t) + 1)` is used. This loses at most the digits that rounding `share n`
-    /// would lose.
+    /// then `exp(2t) - 1 = (exp(t) - 1) (exp(t) + 1)` is used.
     fn with_exp(&self, n: f64) -> impl Iterator<Item = (&Segment, f64)> {
         let last = self.as_slice().last().map_or(0.0, |last| last.share);
         let (mut share, mut exp_minus_1) = (last, libm::expm1(last * n));

@@ -205,7 +205,7 @@ fn free_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
     bytes.iter_mut().for_each(|byte| *byte = byte_of(cells_of(*byte, HALVES).map(kept), HALVES));
 }
 
-/// Gives each slot in `bytes` the later of its own slice tag and that in `from`. See [`merge`] for the arguments.
+/// Does the same as [`merge`] for two bitmaps with slice tags.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn merge_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, most_age: u8, behind: u8) {
     let younger = younger(ages, theirs, most_age, behind);

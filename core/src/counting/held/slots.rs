@@ -126,7 +126,7 @@ fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
 }
 
 /// The heap bytes for these numbers of marked slots. `window` is the range of segments that are stored as cells, not as
-/// lists; see [`window_of`].
+/// lists.
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
     (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
@@ -191,7 +191,7 @@ impl Slots {
     }
 
     /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) it. `window`
-    /// is the range of segments that are stored as cells, not as lists; see [`window_of`].
+    /// is the range of segments that are stored as cells, not as lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -307,8 +307,7 @@ impl Slots {
         })
     }
 
-    /// A copy of the bitmap. `window` is the range of segments that are stored as cells, not as lists; see
-    /// [`window_of`].
+    /// A copy of the bitmap. `window` is the range of segments that are stored as cells, not as lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -45,7 +45,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
         }
     }
     let mut left = listed(&left)?;
-    // All members lie in one buffer, so the order of their addresses is the order in which they were added.
+    // All these members lie in one buffer, in the order in which they were added. So they are sorted by address.
     left.sort_unstable_by_key(|member| member.record().as_ptr());
     Ok(left)
 }

@@ -4,8 +4,7 @@
 //! A slot is a bit of the bitmap, and is marked if the bit is set. It has one of four patterns: free, marked only in
 //! the first set, only in the second, or in both. If the number of members is Poisson, the likelihood of all slots is
 //! the product of the probabilities of their patterns. The likelihood is maximised by Fisher's scoring: Newton's steps
-//! with the expected information instead of the observed one. No step lowers a number by more than nine tenths, so that
-//! no number becomes negative.
+//! with the expected information instead of the observed one.
 
 use crate::counting::estimate::{Segments, chances, doubled};
 

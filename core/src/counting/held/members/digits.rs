@@ -52,8 +52,7 @@ fn nibbles_of(digits: u64) -> u64 {
     (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters
 }
 
-/// Whether eight characters are hexadecimal digits with letters of this case. Their values are converted back to digits
-/// and compared.
+/// Whether eight characters are hexadecimal digits with letters of this case.
 #[inline(always)]
 pub(super) fn are_digits(characters: u64, case: Case) -> bool {
     let nibbles = nibbles_of(characters) & 0x0f0f_0f0f_0f0f_0f0f;

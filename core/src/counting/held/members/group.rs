@@ -158,7 +158,7 @@ impl Index {
     }
 
     /// Adds a member to the first group of the hash index that is not full, beginning with group `from`. Returns the
-    /// group if this has filled it.
+    /// number of this group if it is then full.
     #[inline(always)]
     fn enter_from(self, from: usize, buffer: &mut [u8], hash: u64, number: usize, offset: usize) -> Option<usize> {
         match self.places {
@@ -186,7 +186,7 @@ impl FullGroups {
     }
 
     /// Makes the list for an index without full groups. For at most [`FEW_GROUPS`] groups, the list stays empty.
-    // This method is separate from `new`, so that the list is never copied.
+    // This is not part of `new`, so that the list is never copied.
     #[inline]
     pub(super) fn begin(&mut self, index: Index) {
         let groups = Some(usize::from(index.groups)).filter(|groups| (FEW_GROUPS + 1..=MOST_GROUPS).contains(groups));

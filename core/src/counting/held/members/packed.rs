@@ -9,7 +9,7 @@
 //!
 //! The arena grows from the front, and the index is at the end. A group has a fingerprint and a place for each of its
 //! members. A fingerprint is a byte of the hash, and never 0; a free entry has 0. A look-up compares only the members
-//! whose fingerprints are equal. The place says where in the arena such a member is.
+//! whose fingerprints are equal.
 //!
 //! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
 //! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:

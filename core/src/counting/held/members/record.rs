@@ -116,8 +116,8 @@ fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
     put_hex_digits(&digits.map(u64::from_le_bytes), codes, len, coded)
 }
 
-/// Encodes characters if they are hexadecimal digits. `codes` are the first byte for lower case and for upper case, and
-/// `len` is the number of bytes. Returns the length of the record; 0 for other characters.
+/// Encodes characters if they are hexadecimal digits. `codes` are the first bytes of the records for lower and for
+/// upper case, and `len` is the length of the body. Returns the length of the record; 0 for other characters.
 #[inline(always)]
 fn put_hex_digits(digits: &[u64], codes: [u8; 2], len: usize, coded: &mut Coded) -> usize {
     for (case, code) in [(Case::Lower, codes[0]), (Case::Upper, codes[1])] {
@@ -246,7 +246,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether encoding `text`, the text of this member, gives this record.
+    /// Whether this record is the encoding of `text`, the text of this member.
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
