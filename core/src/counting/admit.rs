@@ -70,8 +70,8 @@ impl Counter {
     }
 
     /// Adds the admitted items: a single item to the counter itself if `due` is [`Move::Stay`]. Otherwise a copy is
-    /// made, its newest slice is changed as `due` says, and the items are added to it. Returns the copy, if one was
-    /// made. In a dry run, the counter itself never changes.
+    /// made, its window is moved as `due` says, and the items are added to it. Returns the copy, if one was made. In a
+    /// dry run, the counter itself never changes.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.

@@ -15,8 +15,7 @@ use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
 /// The largest estimate, `2^34 ln 2048`. A bitmap without a free slot would have no finite estimate, so it gets this
-/// one. It is far above 10^10. With this number of members, a bitmap with segments of 2^10 slots has one free slot on
-/// average.
+/// one. With this number of members, a bitmap with segments of 2^10 slots has one free slot on average.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// The largest number of steps of Newton's method. 3 or 4 steps are usual. Even bisection alone would need fewer steps

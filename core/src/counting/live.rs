@@ -17,7 +17,7 @@ impl Counter {
         Live::new(self, time)
     }
 
-    /// Changes the newest slice of the counter as `due` says.
+    /// Moves the window as `due` says.
     pub(super) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => {}
@@ -151,8 +151,8 @@ impl Windowed for Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let due = live.due();
-        // If the clock jumped ahead and was set back, the newest slice is set back too, even if no item is admitted.
-        // Otherwise, until the time to which the clock had jumped, no member would expire and make room.
+        // If the clock jumped ahead and was set back, the window moves back even if no item is admitted. Otherwise,
+        // until the time to which the clock had jumped, no member would expire and make room.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
         let copy = live.value.admit_looked_up(&looked_up, terms.dry_run, due, limit)?;

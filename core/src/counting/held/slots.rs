@@ -69,7 +69,7 @@ pub(in crate::counting) struct Slots {
     end: u8,
 }
 
-// In small counters this struct takes a fifth of the memory. Allocators have a size class of 160 bytes.
+// This struct takes a large part of a small counter's memory. Allocators have a size class of 160 bytes.
 const _: () = assert!(size_of::<Slots>() <= 160);
 
 /// The form in which the set bits of one segment of the bitmap are stored.

@@ -4,7 +4,7 @@
 //!
 //! The groups are like those of a Swiss table (hashbrown), but fuller: on average 15 of the 16 entries of a group may
 //! be occupied. A member whose group is full is added to the next group. If an entry of the full group becomes free,
-//! the member moves back into it. So no entry needs a marker of a removed member.
+//! the member moves back into it. So a removed member leaves no marker.
 
 use arrayvec::ArrayVec;
 

@@ -1,8 +1,7 @@
 //! Removes members from a set: those that a client names, and expired ones.
 //!
 //! The other members keep their order, and the set keeps the prefix that members may have in common. The bytes behind a
-//! removed member are copied over it. If few members are removed, only the entries of the index that change are
-//! written.
+//! removed member are copied over it.
 
 use super::Members;
 use super::arena::Records;
