@@ -124,7 +124,8 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
         (Parameter::Expansion, true) => {
             format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
         }
-        // RedisBloom's text ends with a space after `1)`. To begin alike, this text has no comma there.
+        // RedisBloom's text is `(0 < error rate range < 1) `. This text begins with it, because clients may compare the
+        // beginning.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")

@@ -50,7 +50,7 @@ struct Screened {
     found: Marks,
     /// The mask of the hashes that are undecided.
     open: Marks,
-    /// Hashes that are not decided yet may only be in this number of the oldest sub-filters.
+    /// The undecided hashes may be in the oldest `num_oldest` sub-filters, and in no other.
     num_oldest: usize,
     /// For each undecided hash, the mask of the sub-filters that may contain it; unused for a single sub-filter.
     candidates: [Candidates; CHUNK],

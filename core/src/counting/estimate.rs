@@ -96,7 +96,8 @@ pub(super) fn doubled((free, taken): (f64, f64)) -> (f64, f64) {
     (if taken < 0.5 { 1.0 - taken } else { free * free }, taken)
 }
 
-/// The slots (bits) of one segment of the bitmap, as the estimator needs them.
+/// One segment of the bitmap: how many slots (bits) it has, how many of them are free, and the share of members per
+/// slot.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
     /// The fraction of all hashes that each slot of the segment gets.

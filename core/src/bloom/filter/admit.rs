@@ -129,8 +129,8 @@ impl BloomFilter {
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(sorted.into_answers(&reported));
         }
-        // Adding is tried even if the filter could not grow, because it may have more room than was computed. If
-        // `goes_on` is false, an item without room undoes all additions.
+        // Items are added even if the filter could not grow, because it may have more room than was computed. If an
+        // item finds no room, and `goes_on` is false, the items added before are removed again.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());

@@ -117,7 +117,8 @@ fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
 }
 
 /// Encodes characters if they are hexadecimal digits. `codes` are the first bytes of the records for lower and for
-/// upper case, and `len` is the length of the body. Returns the length of the record; 0 for other characters.
+/// upper case, and `len` is the number of bytes that encode the characters. Returns the length of the
+/// record; 0 for other characters.
 #[inline(always)]
 fn put_hex_digits(digits: &[u64], codes: [u8; 2], len: usize, coded: &mut Coded) -> usize {
     for (case, code) in [(Case::Lower, codes[0]), (Case::Upper, codes[1])] {
