@@ -8,8 +8,8 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
 /// Replies with the text of `error`. `kind` is the kind of value that the command is for. Full filters and
-/// lacking memory are also counted in the metrics. [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size
-/// limits.
+/// lacking memory are also counted in the metrics. [`ServerLimit`](crate::limits::ServerLimit) counts the errors of
+/// size limits.
 pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     match error {
         CommandError::Arity => return ctx.reply_wrong_arity(),
