@@ -45,8 +45,8 @@ impl Counter {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
-        // This fails for an estimating counter with live members. A counter whose members have all expired is treated
-        // as an empty exact counter.
+        // `members` returns an error if the counter estimates and has live members. An estimating counter without live
+        // members is treated as an empty exact counter.
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
@@ -69,9 +69,9 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Adds the admitted items: a single item to the counter itself if `due` is [`Move::Stay`]. Otherwise a copy is
-    /// made, its window is moved as `due` says, and the items are added to it. Returns the copy, if one was made. In a
-    /// dry run, the counter itself never changes.
+    /// Adds the admitted items to a copy of the counter, after moving the copy's window as `due` says, and returns the
+    /// copy. A single item is added to the counter itself, without a copy, unless `due` moves the window or `is_dry` is
+    /// true.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
@@ -97,7 +97,7 @@ impl Counter {
         }
     }
 
-    /// Marks the items that are members already as last added in the newest slice.
+    /// Adds the items that are already members again, so that they expire later.
     pub(super) fn renew(&mut self, looked_up: &LookedUp<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
         let mut renew = |&(hash, item)| self.add_hashed(item, hash, limit).map(|_| ());
         looked_up.renewed.iter().try_for_each(&mut renew)

@@ -50,8 +50,8 @@ pub(super) enum Contents {
     Windowed(Box<WindowedSet>),
 }
 
-/// Compiles `$call` for counters with and without a window. In `$call`, `$held` is the set of the counter, and
-/// `$adding` the [arguments of an addition](Adding).
+/// Compiles `$call` twice, for a counter without a window and for one with a window. In `$call`, `$held` is the
+/// [`Held`] of the counter, and `$adding` the [arguments of an addition](Adding).
 macro_rules! adding {
     ($counter:ident, $limit:ident, ($held:ident, $adding:ident) => $call:expr) => {{
         let (spec, limit) = (&*$counter.spec, $limit);

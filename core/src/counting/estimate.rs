@@ -31,21 +31,20 @@ pub struct Estimated {
     pub standard_error: f64,
 }
 
-/// The standard error of a difference or an intersection allows for this number of members besides the `v` members
-/// whose bits no other member has set. If `v` has a Poisson distribution, its mean is within `v ± 2 sqrt(v + UNSEEN)`
-/// with a probability of at least 91 %; if `UNSEEN` were 1, of 87 %.
+/// The standard error of a difference or an intersection is computed for `v + UNSEEN` members, where `v` is the number
+/// of members whose bits no other member has set. If `v` has a Poisson distribution, its mean is within
+/// `v ± 2 sqrt(v + UNSEEN)` with a probability of at least 91 %; if `UNSEEN` were 1, of 87 %.
 const UNSEEN: f64 = 1.5;
 
-/// An additional variance for differences and intersections. Each of their members whose bit no other member has set
-/// raises the estimate by more than 1, so some numbers are never estimated. With `UNEVEN`, the true number is within
-/// two standard errors with a probability of at least 88 %; without it, of 85 %.
+/// An additional variance for differences and intersections, because their estimates rise in steps of more than 1. With
+/// `UNEVEN`, the true number is within two standard errors with a probability of at least 88 %; without it, of 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance that [`UNSEEN`] more members add to the estimate of a difference or an intersection. `shown` is the
-/// probability that no other member has set the bit of a member.
+/// The part of the variance of a difference or an intersection that [`UNSEEN`] adds. `shown` is the probability that no
+/// other member has set the bit of a member.
 ///
-/// If no other member has set the bits of `v` members, the estimate is `v / shown`. Its variance is `v (1 - shown) /
-/// shown^2`. But a small `v` does not prove that few members exist.
+/// If no other member has set the bits of `v` members, the estimate is `v / shown`. Its variance is
+/// `v (1 - shown) / shown^2`. The result is this variance with [`UNSEEN`] in place of `v`.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
@@ -60,7 +59,8 @@ impl Estimated {
         Segments::new(layout, &SegmentCounts::default()).reported(estimate)
     }
 
-    /// `estimate` with the standard error of the rounded estimate. `variance` is the variance of the estimate.
+    /// `estimate` itself, not rounded, with the standard error of [`Self::count`], which is rounded. `variance` is the
+    /// variance of `estimate`.
     pub(super) fn rounded(estimate: f64, variance: f64) -> Self {
         Estimated { estimate, standard_error: error_of_whole(libm::sqrt(variance)) }
     }
@@ -88,11 +88,11 @@ pub(super) fn chances(mean: f64) -> (f64, f64) {
     (libm::exp(-mean), -libm::expm1(-mean))
 }
 
-/// Converts the result of [`chances`] to that for twice as many members. A slot gets twice as many as one in the next
-/// segment, so a single exponential serves all segments.
+/// Converts the result of [`chances`] to that for twice the `mean`. A slot gets twice as many members as a slot of the
+/// next segment, so one call of `chances` serves all segments.
 pub(super) fn doubled((free, taken): (f64, f64)) -> (f64, f64) {
     let taken = taken * (2.0 - taken);
-    // The smaller probability is computed first, so that neither loses digits.
+    // If `taken` is near 1, `1.0 - taken` would lose digits.
     (if taken < 0.5 { 1.0 - taken } else { free * free }, taken)
 }
 
@@ -134,8 +134,8 @@ impl Segments {
 
     /// The segments, from the last to the first, each with `exp(share n) - 1`.
     ///
-    /// The share of a segment is that of the next segment, or twice as large. So a single exponential is computed, and
-    /// then `exp(2t) - 1 = (exp(t) - 1) (exp(t) + 1)` is used.
+    /// From the last segment to the first, [`share`](Segment::share) stays the same or doubles at each step. So a
+    /// single exponential is computed, and then `exp(2t) - 1 = (exp(t) - 1) (exp(t) + 1)` is used.
     fn with_exp(&self, n: f64) -> impl Iterator<Item = (&Segment, f64)> {
         let last = self.as_slice().last().map_or(0.0, |last| last.share);
         let (mut share, mut exp_minus_1) = (last, libm::expm1(last * n));
@@ -154,14 +154,14 @@ impl Segments {
 
     /// The maximum-likelihood number of members: 0 if all slots of the bitmap are free, and at most [`MAX_ESTIMATE`].
     ///
-    /// The number is the `n` that solves
+    /// The number is the `n` that solves this equation, with the sum over all segments and the fields of [`Segment`]:
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
         // The search is for the root of S(n) = free, where S(n) = sum share * (slots - zero) / (exp(share n) - 1) and
-        // free = sum share * zero. S falls from infinity to 0, so there is a single root. The logarithm of S is nearly
-        // a straight line in x = ln n, so Newton's method takes few steps. Every step narrows a bracket around the
-        // root, so the search ends for any input.
+        // free = sum share * zero, with the fields of `Segment`. S falls from infinity to 0, so there is a single root.
+        // The logarithm of S is nearly a straight line in x = ln n, so Newton's method takes few steps. Every step
+        // narrows a bracket around the root, so the search ends for any input.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -215,7 +215,7 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// `estimate` with its standard error. If no slot of the bitmap is marked, both are exactly 0.
+    /// `estimate` with its standard error, which is 0 for an `estimate` of 0.
     pub(super) fn reported(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);
@@ -245,10 +245,10 @@ impl Segments {
         if n <= 0.0 {
             return 0.0;
         }
-        // The square of the error is (1 - n I) / I, where I is the Fisher information. 1 and n I are nearly equal, so a
-        // subtraction would lose every digit. Their difference is the sum of these terms: the fraction of all hashes
-        // that no segment in `self` gets, and for each segment `slots * share * (1 - t / (exp(t) - 1))`, where t is
-        // `share * n`.
+        // The square of the standard error, 1/I - n, is (1 - n I) / I, where I is the Fisher information. 1 and n I are
+        // nearly equal, so a subtraction would lose every digit. Their difference is the sum of these terms: the
+        // fraction of all hashes that fall in no segment of `self`, and for each segment
+        // `slots * share * (1 - t / (exp(t) - 1))`, where t is `share * n`.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for (s, exp_minus_1) in self.with_exp(n) {
             let t = s.share * n;

@@ -61,7 +61,7 @@ impl CounterForm {
             // A counter without members is exact, unless its exact limit is 0.
             let is_possible = counts.total() > 0 || self.params.exact_limit == 0;
             Error::check_field(is_possible, "representation", "exact, without a marked slot", "an estimate")?;
-            // If the number of members is known to be above 0, these members have set bits.
+            // A counter with members has marked slots.
             let is_possible = self.lower_bound == 0 || counts.total() > 0;
             Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
         }

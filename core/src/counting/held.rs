@@ -64,10 +64,12 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// The number of members that were last added at most `most_age` slices ago, with its standard error; 0 for `None`.
+    /// The number of members that were last added at most `most_age` slices ago, with its standard error. `None`
+    /// selects no members.
     pub(super) fn estimated(&self, ages: Ages, most_age: Option<u8>) -> Estimated {
         let Some(most_age) = most_age else { return Estimated::exact(0) };
-        // The set has no expired members. So the largest age selects all members, whose estimate is cached.
+        // No expired members are left in the set. So the largest age selects all members, and the cached estimate can
+        // be used.
         let is_whole = most_age == ages.most_age;
         match self {
             Held::Exact(members) if is_whole => Estimated::exact(members.len()),
@@ -79,7 +81,7 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Whether any member was last added at most `most_age` slices ago; false for `None`.
+    /// Whether any member was last added at most `most_age` slices ago. `None` selects no members.
     pub(super) fn has_any(&self, ages: Ages, most_age: Option<u8>) -> bool {
         let Some(most_age) = most_age else { return false };
         match self {
@@ -133,7 +135,7 @@ impl<T: Tag> Held<T> {
     }
 
     /// Reserves memory for `more` members, if the set is exact and `more` is at least 2. The set must have exactly one
-    /// member; the new members are assumed to be as long. Returns whether it reserved any memory.
+    /// member, whose length is assumed for the new members. Returns whether it reserved any memory.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
         let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;

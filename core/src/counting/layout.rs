@@ -104,18 +104,19 @@ impl Layout {
     /// result is exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
-        // The last segment of the bitmap takes all remaining hashes. So its slots get as many as those of the segment
-        // before.
+        // The last segment of the bitmap takes all remaining hashes: as many as the segment before. So the slots of
+        // both have the same share.
         let halvings = (self.segment_bits() + 1 + segment as u32).min(FINEST_BITS);
         // This builds 2^-halvings from its exponent.
         f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
     }
 
-    /// The slot of a hash: its segment of the bitmap times `2^c`, plus its position in the segment.
+    /// The slot of a hash: the number of its segment times [`Self::slots`], plus its position in the segment.
     #[inline]
     pub fn slot_of(self, hash: u64) -> u32 {
         let segment = hash.leading_ones().min(self.last());
-        // This skips the leading 1 bits and the 0 after them; in the last segment, only 1 bits.
+        // The bits that select the segment are skipped: the leading 1 bits and the 0 after them; for the last segment,
+        // only 1 bits.
         let skipped = (segment + 1).min(self.last());
         let within = hash << skipped >> (u64::BITS - self.segment_bits());
         segment << self.segment_bits | within as u32

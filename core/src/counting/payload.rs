@@ -50,7 +50,7 @@ impl<'a> PayloadPart<'a> {
         self.as_bytes().len() as u64
     }
 
-    /// The bytes of the part from `start` on, up to `end`.
+    /// The bytes `start..end` of this part of a payload.
     ///
     /// # Panics
     /// If `start` is after `end`, or `end` is beyond the part.
@@ -61,7 +61,7 @@ impl<'a> PayloadPart<'a> {
         }
     }
 
-    /// Appends the bytes of the part from `start` on, up to `end`, to `bytes`.
+    /// Appends the bytes `start..end` of this part of a payload to `bytes`.
     ///
     /// # Panics
     /// If `start` is after `end`, or `end` is beyond the part.

@@ -79,7 +79,7 @@ impl Counter {
         let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
-            // A manual clock begins at 0. Until it has passed a whole window, the oldest slices begin before 0.
+            // A manual clock begins at 0. `start` is negative for slices before that.
             let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));
@@ -149,8 +149,8 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // A bitmap does not show its members. So this is an error, unless no member is in the view of a windowed
-            // counter.
+            // A bitmap cannot tell whether `item` is a member. So `members` returns an error, except for a windowed
+            // counter without members in the view.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }
@@ -194,7 +194,7 @@ impl<'a> View<'a> {
         self.counter.has_any(self.most_age)
     }
 
-    /// Whether the counter estimates and has members in the view, so that the layout of its bitmap matters.
+    /// Whether the counter estimates and has members in the view.
     pub(super) fn has_slots(&self) -> bool {
         !self.counter.is_exact() && self.has_any()
     }
@@ -209,7 +209,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bitmap of the union of all views, in this layout, with a bit for each slot.
+/// The bitmap of the union of all views, in this layout. It has a bit for each slot, and no lists.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].

@@ -1,8 +1,8 @@
-//! The set of a windowed counter, with the slice in which each member was last added.
+//! The members or the bitmap of a windowed counter, and for each member or slot the slice of its last addition.
 //!
-//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. The slots
-//! marked since some slice are exactly those that the members added since that slice would mark in an empty counter. So
-//! the same estimator counts every span of time that ends now.
+//! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. A new
+//! counter with only the members added since a certain slice would have the same slots marked as are marked here since
+//! that slice. So the same estimator counts every span of time that ends now.
 //!
 //! When a new slice begins, everything that expires is removed at once.
 

@@ -9,7 +9,7 @@ pub(in crate::counting) struct Adding<'a, T: Tag, L> {
     /// The tag of the slice in which the item is added.
     pub(in crate::counting) tag: T,
     pub(in crate::counting) ages: Ages,
-    /// The bytes that the counter takes without its members or their bitmap.
+    /// The bytes of the counter's own structs, without its members or its bitmap.
     pub(in crate::counting) held_bytes: u64,
     pub(in crate::counting) limit: &'a L,
 }

@@ -54,14 +54,14 @@ pub(in crate::counting) fn tags_of(cells: &[u64], ages: Ages, tags: &mut Vec<u8>
 }
 
 /// Sets all cells of the bitmap. `tags` has the slice tags of the slots whose bits are set in `marked`, in ascending
-/// order, then at least one unused element. All other slots become free.
+/// order of the slots, and at the end one more element, which is read but not used. All other slots become free.
 pub(in crate::counting) fn set_tags(cells: &mut [u64], marked: &[u64], tags: &[u8], ages: Ages) {
     let has_halves = ages.cell_bits() == 4;
     let (mut len, bytes) = (0, bytemuck::cast_slice_mut(cells).chunks_exact_mut(8 * ages.cell_bits()));
     for (bytes, &word) in bytes.zip(marked) {
         let mut rest = word;
         let mut next = || {
-            // There is no branch, as in `tags_of`.
+            // There is no branch, because a processor could not predict which slots are marked.
             let (tag, is_marked) = (tags[len], rest & 1);
             (len, rest) = (len + is_marked as usize, rest >> 1);
             tag * is_marked as u8
@@ -186,7 +186,7 @@ fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_tags<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // Each lane of the register counts in one byte. So it counts at most 255 cells before the lanes are summed.
+    // A lane counts in a `u8`. So the lanes are summed before a count can exceed 255.
     for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX) >> u32::from(HALVES)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
@@ -233,7 +233,7 @@ fn or_bits<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bits: &mu
 /// Packs the `width` lowest bits of each byte without gaps. All other bits of the bytes must be 0.
 #[inline(always)]
 fn gathered(bytes: [u8; 8], width: usize) -> u64 {
-    // Each step joins neighbouring lanes in pairs: lanes of 8 bits, then 16, then 32.
+    // The first step joins the bits of every two bytes, the second step those of every four, the third step all.
     [1, 2, 4].into_iter().fold(u64::from_le_bytes(bytes), |lanes, len| {
         let mask = u64::MAX / (u64::MAX >> (64 - 16 * len)) * ((1 << (2 * width * len)) - 1);
         (lanes | lanes >> ((8 - width) * len)) & mask

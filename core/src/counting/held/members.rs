@@ -112,8 +112,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
     }
 
-    /// The most heap bytes that a set needs for `arena_bytes` bytes of encoded members and their index. The rounding of
-    /// the buffer's size is not included.
+    /// The most heap bytes that `arena_bytes` bytes of encoded members take together with their hash index, without the
+    /// rounding of the buffer's size.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         let members = Self::most_members(arena_bytes as usize, room);
         arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64

@@ -18,13 +18,13 @@ use crate::window::{Mark, Window};
 const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
 /// The number of different tags that fit in half a byte: 1 to 15, since 0 is not a tag.
 const HALVES: u32 = 15;
-/// The number of different tags that fit in a byte: 1 to 255, since 0 is not a tag.
+/// The number of different tags that fit in a whole byte: 1 to 255, since 0 is not a tag.
 const WHOLES: u32 = 255;
 
 /// The largest number of slices that a counter's window may have.
 pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 
-/// Checks that a window has at most [`MOST_SLICES`] slices, so that each has a tag.
+/// Checks that a window has at most [`MOST_SLICES`] slices.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
@@ -112,7 +112,7 @@ impl Ages {
     }
 }
 
-/// A window, its newest slice, and the numbering of its slices by tags.
+/// A window, its newest slice, and which slice has which tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagRing {
     pub(crate) window: Window,
@@ -187,8 +187,8 @@ impl TagRing {
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// After the clock was set back: renumbers all slices, so that the newest has the lower number `slice`. Each slice
-    /// keeps its tag.
+    /// After the clock was set back: lowers the numbers of all slices, that of the newest to `slice`. Each slice keeps
+    /// its tag, because the offset is lowered too.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());
         let back = self.newest.saturating_sub(slice) % modulus;

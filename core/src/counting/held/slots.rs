@@ -17,9 +17,6 @@
 //! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with more than C / 24 marked
 //! slots, or C / 16 with tags. The slots never take more memory than a bitmap of all segments, plus a quarter for
 //! unused room in lists.
-//!
-//! Worked example, C = 4096, 50,000 members: segments 0 to 7, with 4087 to 190 marked slots, are held as cells, in 512
-//! bytes each. Segment 8, with 96 marked slots, and all later segments are held as lists: 190 slots in 380 bytes.
 
 use std::alloc::Layout as Memory;
 use std::ops::Range;
@@ -43,8 +40,8 @@ const FEW: usize = 32;
 const LEAST_ROOM: usize = 16;
 
 /// A segment is stored as a list if at most one in this number of its slots is marked. At one in 16, a list of 16-bit
-/// positions is as large as the bits. Without a window, lists end earlier, because adding a member to a list takes
-/// several times as long.
+/// positions is as large as the bits. Without a window, a list may only have one in 24, because adding a member to a
+/// list takes several times as long as setting a bit.
 fn listed_part(ages: Ages) -> u64 {
     if ages.has_tags() { 16 } else { 24 }
 }
@@ -54,8 +51,9 @@ fn listed_part(ages: Ages) -> u64 {
 pub(in crate::counting) struct Slots {
     /// The cells of the segments `first..end`. A cell is a bit or, in a windowed counter, a slice tag.
     window: Box<[u64]>,
-    /// Segment `end` and all later segments as lists: the positions of marked slots in their segments, then room for
-    /// more. In a windowed counter, the slots' slice tags follow, then room for more. `counts` has the number of slots.
+    /// The marked slots of all segments from number `end` on: their 16-bit positions in their segments, then unused
+    /// elements. In a windowed counter, the slice tags of these slots follow, then unused elements. `counts` has the
+    /// number of slots.
     later: Box<[u16]>,
     /// The cached estimate; it is absent if a slot of the bitmap was marked after it was computed.
     estimate: KeptEstimate,
@@ -115,7 +113,7 @@ fn list_bytes(len: usize, ages: Ages) -> usize {
 
 /// The number of slots that fit, with their slice tags, in lists of `len` 16-bit elements.
 fn list_room(len: usize, ages: Ages) -> usize {
-    // A position takes 16 bits and a slice tag 8 bits. So two slots with tags take three elements.
+    // A position takes one 16-bit element, and a slice tag half an element. So two slots with tags take three elements.
     if ages.has_tags() { len * 2 / 3 } else { len }
 }
 
@@ -125,8 +123,7 @@ fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
     (places, bytemuck::cast_slice_mut(tags))
 }
 
-/// The heap bytes for these numbers of marked slots. `window` is the range of segments that are stored as cells, not as
-/// lists.
+/// The heap bytes for these numbers of marked slots. From segment `window.end` on, marked slots are stored in lists.
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
     (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
@@ -171,8 +168,8 @@ impl Slots {
     }
 
     /// Makes a bitmap without marked slots, with all segments stored as cells: a bit or a slice tag for each slot. The
-    /// bitmaps of other counters can be [merged](Self::merge) into it. The numbers of marked slots are not kept up to
-    /// date.
+    /// bitmaps of other counters can be [merged](Self::merge) into it. Merging does not update the numbers of marked
+    /// slots; [`Self::formed`] counts them afterwards.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -190,8 +187,8 @@ impl Slots {
         slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) it. `window`
-    /// is the range of segments that are stored as cells, not as lists.
+    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) its
+    /// segments. From segment `window.end` on, marked slots are stored in lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -207,7 +204,7 @@ impl Slots {
         })
     }
 
-    /// Fills one segment of a bitmap that was just made.
+    /// Writes the marked slots of one segment to a bitmap that was just made.
     fn fill(&mut self, segment: usize, place: Place<'_>) {
         let (layout, ages) = (self.layout, self.ages);
         match (self.own_mut(segment), place) {
@@ -279,7 +276,7 @@ impl Slots {
         self.counts.sum(self.end.into()..self.layout.num_segments())
     }
 
-    /// The positions of the slots that are stored in lists, and their slice tags.
+    /// The positions and the slice tags in `later`, without the unused elements.
     fn lists(&self) -> (&[u16], &[u8]) {
         let ((places, tags), len) = (self.later.split_at(list_room(self.later.len(), self.ages)), self.num_listed());
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
@@ -307,7 +304,7 @@ impl Slots {
         })
     }
 
-    /// A copy of the bitmap. `window` is the range of segments that are stored as cells, not as lists.
+    /// A copy of the bitmap. From segment `window.end` on, marked slots are stored in lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -349,7 +346,7 @@ impl Slots {
             return self.mark_later(slot, adding);
         }
         let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
-        // Without a window, the ages are a constant, which makes the code for bits shorter.
+        // Without a window, `ages` is a constant, which makes the compiled code shorter.
         let ages = if T::BYTES == 0 { Ages::PLAIN } else { adding.ages };
         let mark = cells::mark(&mut self.window, slot as usize, adding.tag.of_slot(), ages);
         if mark == Mark::New {
@@ -401,8 +398,8 @@ impl Slots {
         }
     }
 
-    /// Copies the bitmap into less memory, for example after a segment has become full. If the allocation fails, the
-    /// bitmap stays as it is.
+    /// Makes a smaller copy of the bitmap, for example after a segment has become full, since a full segment needs no
+    /// memory. If the allocation fails, the bitmap stays as it is.
     #[cold]
     fn form_anew(&mut self) {
         if let Ok(smaller) = self.with_window(window_of(self.layout, &self.counts, self.ages)) {
@@ -450,10 +447,10 @@ impl Slots {
         Ok(Mark::New)
     }
 
-    /// Merges the bitmap `from`, converted to the layout of `self`. Slots that were last marked more than `most_age`
-    /// slices before the newest slice of `from` are left out. The newest slice of `from` is `behind` slices earlier
-    /// than that of `self`. `self` must be [wide](Self::wide). If it has a window, `most_age + behind` is at most its
-    /// number of slices.
+    /// Merges the bitmap `from`, converted to the layout of `self`, into `self`. `self` must be [wide](Self::wide).
+    /// Slots that were last marked more than `most_age` slices before the newest slice of `from` are left out. The
+    /// newest slice of `from` is `behind` slices earlier than that of `self`. If `self` has a window,
+    /// `most_age + behind` must be at most its number of slices.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -485,8 +482,8 @@ impl Slots {
         cells::mark(&mut self.window, slot as usize, tag, self.ages);
     }
 
-    /// Frees the slots of the bitmap that were last marked more than `most_age` slices ago, and the memory that is no
-    /// longer needed. Afterwards ages are counted from the newest slice of `later`.
+    /// Unmarks the slots of the bitmap that were last marked more than `most_age` slices ago, and releases unused
+    /// memory. `later` becomes the [`Ages`] of the bitmap.
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
@@ -568,7 +565,7 @@ fn find(places: &[u16], place: u16, segment_bits: u32) -> usize {
     let from = near.saturating_sub(FEW / 2).min(places.len().saturating_sub(FEW));
     let num_below = |few: &[u16]| usize::from(few.iter().map(|&other| u16::from(other < place)).sum::<u16>());
     let rest = &places[from..];
-    // The loop over an array of fixed length has no branch.
+    // For an array of fixed length, `num_below` compiles to code without branches.
     let mut at = from + rest.first_chunk::<FEW>().map_or_else(|| num_below(rest), |few| num_below(few));
     while places.get(at).is_some_and(|&other| other < place) {
         at += 1;

@@ -41,7 +41,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let common;
     match exact_views(views)?[..] {
         [] => {}
-        // A single exact counter is used itself, so its members are not hashed again.
+        // A single exact counter needs no replacement, so its members are not hashed again.
         [only] if !sets.is_empty() => sets.push(only),
         ref several => {
             let members = inter(several)?;
@@ -70,9 +70,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let unions = unions_of(&try_collect_ok(sets.len(), sized.iter().map(|&(_, set)| union_of(layout, &[set])))?)?;
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
     let found = pair.map_or_else(|| of_unions(&unions), Ok)?;
-    // The size of the smallest set may be more precise than the estimate from its bits, for example if the set is
-    // exact. So the result is multiplied by the size divided by that estimate. A counter intersected with itself then
-    // has its own count.
+    // The size of the smallest set may be more precise than `unions[1].estimate()`, the estimate from the set's bits,
+    // for example if the set is exact. So the estimated size of the intersection is multiplied by the ratio of these
+    // two numbers. A counter intersected with itself then has its own count.
     let smallest = sized[0].0.estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

@@ -59,8 +59,8 @@ impl Counter {
         Ok((copy, changed))
     }
 
-    /// The union of `first` and `others`. It has the parameters of `first`, except that its error rate is the largest
-    /// of the counters that estimate and have members, if there are any.
+    /// The union of `first` and `others`. It has the parameters of `first`, except for the error rate. This is the
+    /// largest error rate of those counters, `first` included, that estimate and have members, if there are any.
     ///
     /// # Errors
     /// The errors of a merge.
@@ -86,7 +86,7 @@ impl Counter {
         self.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
     }
 
-    /// The parameters of `own`, but with the error rate of `self`.
+    /// The parameters of a union: the error rate of `self`, and everything else of `own`.
     fn params_for(&self, own: &Counter) -> Params {
         Params { error_rate: self.params().error_rate, ..*own.params() }
     }

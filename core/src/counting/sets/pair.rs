@@ -61,8 +61,8 @@ impl Pair {
         Pair { slots: slots.collect(), free: union.free_share() }
     }
 
-    /// The most likely numbers of members, and the variance of each. The search begins at `start`. The result is `None`
-    /// if the search fails because hardly any slot of the bitmap is free.
+    /// The most likely [numbers of members](PairCounts), and the variance of each. The search begins at `start`. The
+    /// result is `None` if the search fails because hardly any slot of the bitmap is free.
     pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, PairCounts)> {
         let mut members = start.map(|n| n.max(NONE));
         let mut here = self.likelihood(members);
@@ -101,8 +101,9 @@ impl Pair {
     fn likelihood(&self, [x, y, z]: PairCounts) -> Likelihood {
         #[cfg(test)]
         EVALUATIONS.set(EVALUATIONS.get() + 1);
-        // Both sets together have `x + y + z` members. Each slot that is free in both sets adds `-share (x + y + z)` to
-        // the logarithm of the likelihood. So only the sum of the shares of these slots is needed.
+        // Both sets together have `x + y + z` members. A slot that gets the fraction `share` of all hashes is free in
+        // both sets with the probability `exp(-share (x + y + z))`. `self.free` is the sum of the shares of all these
+        // slots.
         let log = -self.free * (x + y + z);
         let mut all = Likelihood { log, score: [-self.free; 3], information: [[0.0; 3]; 3] };
         let mut last = self.slots.last().map_or(0.0, |last| last.share);
@@ -143,8 +144,8 @@ impl Pair {
 }
 
 impl Likelihood {
-    /// The step from `members` to more likely numbers; `None` if there is none. No number falls by more than nine
-    /// tenths. If this shortens the step of a number, the steps of the other numbers are computed again.
+    /// Newton's step from `members` to more likely numbers; `None` if there is none. No number falls by more than nine
+    /// tenths. If this limit shortens the step of a number, the other steps are computed again.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {

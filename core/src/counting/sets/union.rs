@@ -71,11 +71,12 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let likely = Pair::new(own, other, both).most_likely([all - two, all - one, one + two - all]);
     let (left, variance) = match likely {
         Some((members, variances)) => (members[0], variances[0]),
-        // The most likely number cannot be found, because nearly all bits are set.
+        // The most likely number cannot be found, because nearly all bits are set. The difference of two estimates
+        // replaces it.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
     // The count of the first view may be more precise than `one`, the estimate from its bits, for example if the view
-    // is exact. So the result is multiplied by the count divided by `one`.
+    // is exact. So `left`, the estimated difference, is multiplied by the count divided by `one`.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);

@@ -8,7 +8,7 @@
 
 use arrayvec::ArrayVec;
 
-/// The number of entries in a group of the hash index, and the size of their fingerprints in bytes.
+/// The number of entries in a group of the hash index. A fingerprint takes one byte.
 pub(super) const GROUP: usize = 16;
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the number of a member in one byte.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
@@ -43,14 +43,13 @@ pub(super) enum Places {
     /// There is no index. A look-up compares all members.
     #[default]
     Unindexed,
-    /// By order: fingerprint `n` belongs to member `n`. All encoded members have the same length.
+    /// Fingerprint `n` belongs to member `n`. All encoded members have the same length.
     Ordered,
-    /// By the number of the member, in one byte. All encoded members have the same length, so the number gives the byte
-    /// offset.
+    /// An entry has the number of the member, in one byte. All encoded members have the same length.
     Number,
-    /// By the byte offset of the member in the arena (the encoded members), in two bytes.
+    /// An entry has the byte offset of the member in the buffer, in two bytes.
     Offset,
-    /// By the byte offset of the member in the arena, in four bytes.
+    /// An entry has the byte offset of the member in the buffer, in four bytes.
     FarOffset,
 }
 
@@ -93,8 +92,7 @@ impl Index {
         }
     }
 
-    /// The number of members for which the index has room, if it has their numbers or byte offsets; 0 for other kinds
-    /// of index.
+    /// The number of members for which the index has room; 0 for [`Places::Unindexed`] and [`Places::Ordered`].
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
@@ -124,8 +122,9 @@ impl Index {
         }
     }
 
-    /// Returns `(start, unit)`. The byte offset of a member is `start + unit * value`, where `value` is what the index
-    /// has for the member: its number or its byte offset. `front` is the byte offset of the first member.
+    /// Returns `(start, unit)`: the byte offset of a member is `start + unit * value`. `value` is the number of the
+    /// member if the index has numbers, and otherwise the byte offset itself. `front` is the byte offset of the first
+    /// member.
     pub(super) fn scale(self, front: usize) -> (usize, usize) {
         match self.places {
             Places::Ordered | Places::Number => (front, self.record.into()),
@@ -134,9 +133,9 @@ impl Index {
     }
 
     /// Removes members from the index `groups`. The value of a member in the index is its number or its byte offset.
-    /// `gone` has a pair of numbers for each removed member, the last member first: its value, and the number to
-    /// subtract from the values of all members after it. `hash_of` maps a value to the hash of its member. Returns
-    /// false if rebuilding the index takes less time; the caller must then rebuild it.
+    /// `gone` has a pair for each removed member, the last member first: its value, and how much this removal lowers
+    /// the values of all later members (by 1, or by the bytes of the member). `hash_of` maps a value to the hash of its
+    /// member. Returns false if rebuilding the index takes less time; the caller must then rebuild it.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
@@ -185,16 +184,16 @@ impl FullGroups {
         FullGroups(ArrayVec::new())
     }
 
-    /// Makes the list for an index without full groups. For at most [`FEW_GROUPS`] groups, the list stays empty.
-    // This is not part of `new`, so that the list is never copied.
+    /// Fills the list with a 0 for each group of `index`. For at most [`FEW_GROUPS`] groups, the list stays empty.
+    // This is not part of `new`, so that the filled list is never copied.
     #[inline]
     pub(super) fn begin(&mut self, index: Index) {
         let groups = Some(usize::from(index.groups)).filter(|groups| (FEW_GROUPS + 1..=MOST_GROUPS).contains(groups));
         self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
     }
 
-    /// The first group from `at` on that is not known to be full. Lengthens the distances on the way, so that the next
-    /// call takes half as many steps (path halving).
+    /// The first group from `at` on that is not known to be full. Lengthens the distances that it reads from the list,
+    /// so that the next call takes half as many steps (path halving).
     #[inline]
     fn pass(&mut self, mut at: usize) -> usize {
         while let Some(&skip @ 1..) = self.0.get(at) {
@@ -260,7 +259,8 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
-/// The byte position of the fingerprint of member `number` in an [`Ordered`](Places::Ordered) index that ends at `end`.
+/// The byte position of the fingerprint of member `number` in a buffer of `end` bytes. The buffer ends with an
+/// [`Ordered`](Places::Ordered) index.
 #[inline]
 fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
@@ -351,7 +351,8 @@ fn remove_one<const BYTES: usize>(
             }
             gap = Some((at, place));
         }
-        // A member is in a later group only if its own group was full. So the search ends at a group that is not full.
+        // A member is in a later group only if all groups before it, from its own on, are full. So the search ends at a
+        // group that is not full.
         if let (Some((number, free)), 0) = (gap, group[GROUP - 1]) {
             // In a group that is not full, the last entry must be free. So its member moves to the entry that became
             // free.

@@ -1,5 +1,5 @@
-//! The buffer of the [members](super) of an exact counter: the encoded members (the arena) and, from five members on, a
-//! [hash index](super::group).
+//! The buffer of the [members](super) of an exact counter: the encoded members (the arena) and, usually from five
+//! members on, a [hash index](super::group).
 //!
 //! ```text
 //! | arena: members in order of addition | free | index: ... | group 1 | group 0 |
@@ -7,13 +7,13 @@
 //! group: 16 fingerprints, a byte each | 16 places, 1, 2 or 4 bytes each
 //! ```
 //!
-//! The arena grows from the front, and the index is at the end. A group has a fingerprint and a place for each of its
-//! members. A fingerprint is a byte of the hash, and never 0; a free entry has 0. A look-up compares only the members
-//! whose fingerprints are equal.
+//! The arena grows from the front, and the index is at the end. A fingerprint is a byte of the hash, and never 0; a
+//! free entry has 0. A look-up compares only the members whose fingerprints are equal.
 //!
-//! While all encoded members have the same length, as UUIDs do, a place is the number of the member, in one byte.
-//! Otherwise it is the byte offset of the member. For up to 32 members of the same length, there are no places:
-//! fingerprint `n` belongs to member `n`. Up to 255 members of two bytes each, as small numbers take, have no index.
+//! A place says which member a fingerprint belongs to. Usually it is the byte offset of the member. It is the number of
+//! the member, in one byte, for up to 255 members whose encodings have the same length, as those of UUIDs do. For up to
+//! 32 such members there are no places: fingerprint `n` belongs to member `n`. Up to 255 members of two bytes each, as
+//! small numbers take, have no index.
 //!
 //! The length of a buffer is rounded up to a size class of common allocators.
 
@@ -151,7 +151,7 @@ impl<T: Tag> Members<T> {
 
     #[inline(always)]
     fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
-        // Nearly always, the first group of the hash index has the answer, at its first equal fingerprint.
+        // Nearly always, the group that the hash selects is enough, and in it the first equal fingerprint.
         let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
@@ -163,8 +163,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Does the same as [`Self::find_indexed`], for the rare cases that the member's first group is full, or that the
-    /// first equal fingerprint belongs to another member.
+    /// Does the same as [`Self::find_indexed`], but compares all members with an equal fingerprint, and goes on to the
+    /// next group after a full one.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -256,9 +256,9 @@ impl<T: Tag> Members<T> {
         Ok(())
     }
 
-    /// Reserves memory for `more` members, and makes their index, so that the buffer need not grow again and again. The
-    /// set must have exactly one member; the new members are assumed to be as long. Returns false, and reserves
-    /// nothing, if `is_allowed` rejects the bytes or the allocation fails.
+    /// Reserves memory for `more` members and their index, so that the buffer need not grow again and again. The set
+    /// must have exactly one member, whose length is assumed for the new members. Returns false, and reserves nothing,
+    /// if `is_allowed` rejects the bytes or the allocation fails.
     #[inline(never)]
     pub(in crate::counting) fn reserve(
         &mut self,
@@ -281,7 +281,7 @@ impl<T: Tag> Members<T> {
         has_room
     }
 
-    /// Shrinks the buffer to the size class for the encoded members and the smallest hash index for them.
+    /// Shrinks the buffer to what the encoded members and their smallest hash index take, rounded up to a size class.
     #[inline(never)]
     pub(in crate::counting) fn trim(&mut self, seed: u64) {
         let (arena, before) = (self.as_bytes().len(), self.buffer.len());
@@ -324,8 +324,8 @@ impl<T: Tag> Members<T> {
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
-    /// Counts a new member. The buffer already has its slice tag and its encoding, `own` bytes together, after the
-    /// other members.
+    /// Adds a member to the totals of the set. The buffer already has its slice tag and its encoding, `own` bytes
+    /// together, after the other members. It takes `counted_bytes` of the limit `exact_bytes`.
     #[inline]
     fn count(&mut self, own: usize, counted_bytes: usize) {
         self.arena_len += own as u32;

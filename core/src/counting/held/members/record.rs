@@ -116,9 +116,8 @@ fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
     put_hex_digits(&digits.map(u64::from_le_bytes), codes, len, coded)
 }
 
-/// Encodes characters if they are hexadecimal digits. `codes` are the first bytes of the records for lower and for
-/// upper case, and `len` is the number of bytes that encode the characters. Returns the length of the
-/// record; 0 for other characters.
+/// Encodes characters if they are hexadecimal digits of one case. The encoding is `codes[0]` for lower case or
+/// `codes[1]` for upper case, then `len` bytes for the digits. Returns its length, `1 + len`; 0 for other characters.
 #[inline(always)]
 fn put_hex_digits(digits: &[u64], codes: [u8; 2], len: usize, coded: &mut Coded) -> usize {
     for (case, code) in [(Case::Lower, codes[0]), (Case::Upper, codes[1])] {
@@ -247,12 +246,12 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether this record is the encoding of `text`, the text of this member.
+    /// Whether encoding `text` gives this record. `text` must be what the record decodes to.
     #[inline]
     pub(super) fn is_record_of(self, text: &[u8]) -> bool {
         let mut coded = CODED;
-        // The record is known to decode to `text`. So it is the encoding of `text` if it has the same first byte, which
-        // says how a text is encoded, and the same length. A UUID in lower case has only one encoding.
+        // Two records that decode to `text` are equal if they have the same first byte, which says how a text is
+        // encoded, and the same length. A UUID in lower case has only one encoding, so nothing is compared.
         self.record[0] == UUID_LOWER || {
             let due = Record::of(text, self.prefix, &mut coded);
             due.head[0] == self.record[0] && due.len() == self.record.len()

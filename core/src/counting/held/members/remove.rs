@@ -82,8 +82,8 @@ impl<T: Tag> Members<T> {
 
     /// Frees the memory of removed members if it is more than three quarters of the buffer.
     fn free(&mut self, seed: u64) {
-        // A growing set may take up to three times the memory that it needs. The set is copied only if it takes more
-        // than four times, so that adding and removing a member again and again does not copy the set each time.
+        // A growing set may take up to three times the memory that it needs. It is copied to a smaller buffer only if
+        // it takes more than four times. So adding and removing a member again and again does not copy it each time.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
         let needed = Self::bytes_of_read(self.as_bytes().len() as u64, room);
         if needed < self.heap_bytes() / 4

@@ -56,7 +56,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let (mut chances, mut moves) = (try_with_capacity(unions.len())?, try_with_capacity(unions.len())?);
     let (segments, mut variance) = (unions[0].as_slice(), 0.0);
     let mut last = segments.last().map_or(0.0, |last| last.share);
-    // For each union, the probabilities that a slot of the segment is free, and that it is marked.
+    // For each union, the probabilities that a slot of a segment is free, and that it is marked. The last segment is
+    // first.
     let mut of_slot = try_collect(unions.len(), members.iter().map(|n| estimate::chances(last * n)))?;
     for slots in segments.iter().rev() {
         if slots.share > last {
@@ -66,8 +67,8 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend(of_slot.iter().rev().map(|(free, _)| free));
         subtract_subsets(&mut chances);
-        // `moves` has for each union by how much one free slot in its bitmap lowers the estimated size of the
-        // intersection. `mean` is by how much a slot of the segment lowers this size on average.
+        // For each union, `moves` has by how much one more free slot in the union's bitmap lowers the estimated size of
+        // the intersection. `mean` is the average by which a slot of the segment lowers this size.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| sign(marks) * slots.share / (of_slot[marks].1 * information[marks])));
@@ -82,18 +83,18 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
-/// Adjusts the estimated sizes of unions to the nearest sizes that are possible for sets. Returns the number of members
-/// that all sets share.
+/// Adjusts the estimated sizes of unions, so that sets with such unions can exist. Returns the number of members that
+/// all sets share.
 ///
 /// A region is all members that are in certain sets and in no others, as in a Venn diagram. The sizes of the unions
-/// determine the number of members in each region. Because the sizes have errors, this number may be negative; it is
-/// then set to 0. To make up for this, the positive numbers of similar regions are scaled down, so that their sum stays
-/// the same. Regions are similar if they belong to the same number of sets and have the same smallest set.
+/// determine the number of members in each region. Because the sizes have errors, the number in a region may be
+/// negative; it is then set to 0. The positive numbers of similar regions are then scaled down, so that the sum stays
+/// the same. Regions are similar if they belong to the same number of sets, and the smallest of these sets is the same.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Bit `i` of an index stands for set `i`. This computes for each index how many members are only in sets whose bit
-    // is 1: all members minus the union of the other sets.
+    // Bit `i` of an index stands for set `i`. After `reverse`, each index has the union of the sets whose bit is 0. All
+    // members minus this union are the members that are only in sets whose bit is 1.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
@@ -120,7 +121,8 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Adds to the number at each index the numbers at all other indices whose bits are a subset of its bits.
+/// An index selects sets: bit `n` stands for set `n`. Adds to the number at each index the numbers for all smaller
+/// selections of the same sets.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
