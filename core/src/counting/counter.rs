@@ -69,8 +69,8 @@ macro_rules! adding {
     }};
 }
 
-/// Compiles `$call` for counters with and without a window. In `$call`, `$held` is the set of the counter, and `$ages`
-/// its [`Ages`].
+/// Compiles `$call` twice, for a counter without a window and for one with a window. In `$call`, `$held` is the
+/// [`Held`] of the counter, and `$ages` its [`Ages`].
 macro_rules! with_set {
     ($counter:expr, ($held:ident, $ages:pat) => $call:expr) => {
         match $counter.contents() {
@@ -295,7 +295,7 @@ impl Counter {
         self.at(Time::Reached).estimated()
     }
 
-    /// Whether any member was last added at most `most_age` slices ago; false for `None`.
+    /// Whether any member was last added at most `most_age` slices ago. `None` selects no members.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         with_set!(self, (held, ages) => held.has_any(ages, most_age))
     }

@@ -235,7 +235,7 @@ impl Segments {
         self.with_exp(n).map(|(s, exp_minus_1)| s.slots * s.share * s.share / exp_minus_1).sum()
     }
 
-    /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite for numbers far above
+    /// The standard error, in members, of [`Self::estimate`] for `n` members. It is infinite for numbers far above
     /// [`MAX_ESTIMATE`].
     ///
     /// It is `sqrt(1/I - n)`, where `I` is the Fisher information. For a random number of members, with a Poisson

@@ -1,7 +1,7 @@
 //! Unions, intersections and differences of several counters.
 //!
-//! All functions here take [views](crate::counting::View) of counters with and without windows, in any mix. A view of a
-//! windowed counter has the same bits as a counter without a window to which the members in view were added.
+//! All functions here take [views](crate::counting::View) of counters with and without windows. A view of a windowed
+//! counter has the same bits as a counter without a window to which the members in view were added.
 
 use crate::counting::counter::Counter;
 use crate::error::{Error, Parameter};

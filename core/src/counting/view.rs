@@ -209,7 +209,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bitmap of the union of all views, in this layout. It has a bit for each slot, and no lists.
+/// The bitmap of the union of all views, in this layout, with a bit for each slot of every segment.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].

@@ -1,4 +1,4 @@
-//! The members or the bitmap of a windowed counter, and for each member or slot the slice of its last addition.
+//! The members or the bitmap of a windowed counter, with the slice in which each member was last added.
 //!
 //! The bitmap of an estimating counter has, instead of bits, the slice in which each slot was last marked. A new
 //! counter with only the members added since a certain slice would have the same slots marked as are marked here since

@@ -6,8 +6,7 @@
 //! a window has fewer slices than there are tags. In general the tag is `1 + (slice - offset) mod modulus`; 0 marks a
 //! free slot.
 //!
-//! The age of a tag is the number of slices from its slice to the newest slice. Changing the offset renumbers all
-//! slices at once.
+//! The age of a tag is the number of slices from its slice to the newest slice.
 //!
 //! A counter without a window has the single tag 1, with the age 0.
 

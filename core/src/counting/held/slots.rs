@@ -276,7 +276,7 @@ impl Slots {
         self.counts.sum(self.end.into()..self.layout.num_segments())
     }
 
-    /// The positions and the slice tags in `later`, without the unused elements.
+    /// The positions and slice tags of the marked slots in `later`.
     fn lists(&self) -> (&[u16], &[u8]) {
         let ((places, tags), len) = (self.later.split_at(list_room(self.later.len(), self.ages)), self.num_listed());
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())

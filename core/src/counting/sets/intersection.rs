@@ -71,8 +71,8 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
     let found = pair.map_or_else(|| of_unions(&unions), Ok)?;
     // The size of the smallest set may be more precise than `unions[1].estimate()`, the estimate from the set's bits,
-    // for example if the set is exact. So the estimated size of the intersection is multiplied by the ratio of these
-    // two numbers. A counter intersected with itself then has its own count.
+    // for example if the set is exact. So the estimated size of the intersection is multiplied by the first number
+    // divided by the second. A counter intersected with itself then has its own count.
     let smallest = sized[0].0.estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();

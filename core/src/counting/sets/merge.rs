@@ -59,8 +59,8 @@ impl Counter {
         Ok((copy, changed))
     }
 
-    /// The union of `first` and `others`. It has the parameters of `first`, except for the error rate. This is the
-    /// largest error rate of those counters, `first` included, that estimate and have members, if there are any.
+    /// The union of `first` and `others`. It has the parameters of `first`. But if any of the counters estimate and
+    /// have members, it has the largest error rate of these.
     ///
     /// # Errors
     /// The errors of a merge.

@@ -191,7 +191,7 @@ fn adding_moves_only_what_it_changes() {
 }
 
 /// After the clock has jumped ahead and come back, an admission moves the window back to the clock, even if no item is
-/// admitted. A counter at its limit once did not move, because all items were known or rejected.
+/// admitted.
 #[test]
 fn admission_without_room_brings_a_window_back_to_its_clock() {
     let window = window(4, ClockSource::System);
@@ -203,8 +203,7 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
     assert_eq!(counter.at(Time::At(NOON + 50)).count(), 0);
 }
 
-/// An admission without a time does not move the window. It once moved a counter with the system clock back to the
-/// first slice.
+/// An admission without a time does not move the window.
 #[test]
 fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();

@@ -151,7 +151,7 @@ impl<T: Tag> Members<T> {
 
     #[inline(always)]
     fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
-        // Nearly always, the group that the hash selects is enough, and in it the first equal fingerprint.
+        // Nearly always, it is enough to search the group that the hash selects, up to the first equal fingerprint.
         let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
@@ -324,8 +324,8 @@ impl<T: Tag> Members<T> {
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
-    /// Adds a member to the totals of the set. The buffer already has its slice tag and its encoding, `own` bytes
-    /// together, after the other members. It takes `counted_bytes` of the limit `exact_bytes`.
+    /// Adds a member to the totals of the set. The buffer already has the member's slice tag and encoding, `own` bytes
+    /// together. The member takes `counted_bytes` of the limit `exact_bytes`.
     #[inline]
     fn count(&mut self, own: usize, counted_bytes: usize) {
         self.arena_len += own as u32;
@@ -333,8 +333,8 @@ impl<T: Tag> Members<T> {
         self.len += 1;
     }
 
-    /// Adds a member. The buffer already has its slice tag and its encoding, `own` bytes together, after the other
-    /// members.
+    /// Adds a member to the totals and the index. The buffer already has the member's slice tag and encoding, `own`
+    /// bytes together.
     pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
         let (number, offset) = (self.len(), self.as_bytes().len());
         self.count(own, counted_bytes);

@@ -86,10 +86,10 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 /// Adjusts the estimated sizes of unions, so that sets with such unions can exist. Returns the number of members that
 /// all sets share.
 ///
-/// A region is all members that are in certain sets and in no others, as in a Venn diagram. The sizes of the unions
-/// determine the number of members in each region. Because the sizes have errors, the number in a region may be
-/// negative; it is then set to 0. The positive numbers of similar regions are then scaled down, so that the sum stays
-/// the same. Regions are similar if they belong to the same number of sets, and the smallest of these sets is the same.
+/// A region is all members that are in certain sets and in no others, as in a Venn diagram. Because the sizes of the
+/// unions have errors, the number of members that they give for a region may be negative; it is then set to 0. The
+/// positive numbers of similar regions are then scaled down, so that the sum stays the same. Regions are similar if
+/// they belong to the same number of sets, and the smallest of these sets is the same.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
