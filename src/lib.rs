@@ -37,9 +37,9 @@ use types::family::{CLASSIC, COUNTERS, LINES};
 /// lacks. It allows the server to migrate slots with values of this module, sent as the commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
-/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. It allows
-/// the server to run `rdb_save` on another thread while clients read the value, and to return null when a key is opened
-/// for writing. The server saves without a fork only if all modules set it.
+/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the crate `redis-module` lacks. With it,
+/// the server may run `rdb_save` on another thread while clients read the value. Opening a key for writing may then
+/// return null. The server saves without a fork only if all modules set the option.
 const HANDLE_FORKLESS: u32 = 1 << 6;
 
 /// True from the end of a successful [`load`] until the module is unloaded.
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // Clears what an earlier, failed load may have left. The server has freed its data types.
+    // Clears what an earlier, failed load may have left. The server has freed the data types of that load.
     types::family::reset_handles();
     config::reset_arguments();
     if let Some(name) = api::missing() {

@@ -2,8 +2,8 @@
 //!
 //! Before each command, the server evicts keys or rejects the command if its memory is above `maxmemory`. If this
 //! module rejected everything that does not fit, memory would stay just below `maxmemory`, and the server would never
-//! evict. So values may grow a little beyond `maxmemory`. This slack is shared by all commands of a script or
-//! transaction, since each reads the used memory again.
+//! evict. So values may grow a little beyond `maxmemory`. All commands of a script or transaction share this slack,
+//! because the used memory that each reads includes the growth by the commands before.
 
 use std::cell::{Cell, OnceCell};
 

@@ -72,7 +72,7 @@ pub fn four_digits(rate: f64) -> String {
 /// Formats a number with C's `%g`, as RedisBloom writes rates.
 pub fn as_c_prints(number: f64) -> String {
     let mut text = [0u8; 32];
-    // SAFETY: the format takes one double, and at most as many bytes as the buffer has are written.
+    // SAFETY: the format takes one double, and `snprintf` writes no more bytes than the buffer has.
     let len = unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), c"%g".as_ptr(), number) };
     String::from_utf8_lossy(text.get(..len as usize).unwrap_or_default()).into_owned()
 }

@@ -108,7 +108,8 @@ pub enum Error {
     /// The filter or counter would exceed its [`SizeLimit`](crate::size_limit::SizeLimit).
     #[error("{needed_bytes} bytes needed, more than the limit of {limit_bytes}")]
     TooLarge {
-        /// The bytes that the whole filter or counter would take, or its growth if free memory is the limit.
+        /// With [`Limit::Value`], the bytes that the whole filter or counter would take. With [`Limit::Memory`], the
+        /// bytes by which it would grow.
         needed_bytes: u64,
         /// The bytes that the filter or counter may take.
         limit_bytes: u64,

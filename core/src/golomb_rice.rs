@@ -35,8 +35,8 @@ pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
-/// The largest number of ones that [`encode`] appends in one step. `low_bits` is always less, so fewer ones, a zero,
-/// and the low bits fit in 64 bits.
+/// The largest number of ones that [`encode`] appends in one step. At most 31 ones, a zero and 31 low bits remain,
+/// which fit in 64 bits.
 const STEP_BITS: u32 = 32;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
@@ -113,8 +113,8 @@ pub(crate) fn decode_front(
 /// Reads bits from bytes, the lowest bit of each byte first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The complement of the next `len` bits, with zeros above it. So its trailing zeros are the ones at the start of a
-    /// code. `len` is at most 63, so that no shift is by 64 bits.
+    /// The next `len` bits, inverted; the bits above are 0. A code begins with ones, which are the trailing zeros here.
+    /// `len` is at most 63, so that no shift is by 64 bits.
     pending: u64,
     len: u32,
 }

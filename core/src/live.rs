@@ -37,15 +37,15 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of changes through a [`Live`]. A replica has to move its window and change the value in the same way and
-/// order.
+/// The outcome of changes through a [`Live`]. A replica has to make the move `before`, the changes and the move
+/// `after`, in this order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
     /// How the window moved before the changes.
     pub before: Move,
     /// Whether anything changed besides the window.
     pub changed: bool,
-    /// How the window moved after the changes: [`Move::Stay`], or [`Move::Rebase`] after some merges.
+    /// How the window moved after the changes. Only a merge may move it then, by a [`Move::Rebase`].
     pub after: Move,
     /// The data that expired when the window moved. Freeing it may take long.
     pub expired: F,
@@ -224,8 +224,8 @@ impl<'v, T: Windowed> Live<'v, T> {
     ///
     /// # Errors
     /// [`Error::Incompatible`] if `others` have other parameters. [`Error::OutOfRange`] or [`Error::Incompatible`] if
-    /// their newest slice is so far ahead of the clock that items would expire early. [`Error::RateExceeded`] for
-    /// filters. Also the errors of [`Self::add`]. On error nothing is changed.
+    /// their newest slice is so far ahead of the clock that a merge would make items of this value expire early.
+    /// [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
         T::merge_live(self, others, limit)
     }
@@ -299,7 +299,6 @@ macro_rules! short_forms {
                 due
             }
 
-            /// The answer for each item, and the outcome of the call.
             pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
                 &mut self,
                 items: impl ExactSizeIterator<Item = &'a I>,

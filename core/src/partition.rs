@@ -36,8 +36,9 @@ const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 /// they are moved. Smaller parts split a list of items into more and shorter lists.
 const PART_BYTES: u64 = 32 << 20;
 
-/// The smallest number of parts per node that [`Partitioned::suggested_parts`] suggests. With random slots, the load of
-/// a node then has a relative standard deviation of about a third, and moving a few slots makes the loads equal.
+/// The smallest number of parts per node that [`Partitioned::suggested_parts`] suggests. If the parts lie in random
+/// slots of the cluster, the load of a node with 8 parts has a relative standard deviation of about a third. Moving a
+/// few slots then makes the loads equal.
 const PARTS_A_NODE: u64 = 8;
 
 /// The capacity of a part is the mean number of its items plus this number of standard deviations.
@@ -250,8 +251,8 @@ impl<'a> Split<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there is not one list for each share and one reply for each item. A full filter that does
-    /// not scale may reply with fewer elements.
+    /// [`Error::Corrupt`] if there is not one list for each share and one reply for each item. Replies are missing, for
+    /// example, if a filter that does not scale is full.
     pub fn in_order<R>(&self, replies: Vec<Vec<R>>) -> Result<Vec<R>, Error> {
         Error::check_field(replies.len() == self.shares.len(), "lists of replies", self.shares.len(), replies.len())?;
         let mut ordered: Vec<Option<R>> = Vec::new();

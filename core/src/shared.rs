@@ -30,7 +30,7 @@ impl<T> Pool<T> {
         Pool(Mutex::new(HashTable::new()))
     }
 
-    /// The contents with this hash for which `is_it` is true or, if there are none, those that `make` returns.
+    /// The shared contents with this hash for which `is_it` is true. If there are none, `make` makes them.
     ///
     /// # Errors
     /// The error of `make`.

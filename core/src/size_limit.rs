@@ -31,7 +31,7 @@ pub trait SizeLimit {
     }
 }
 
-/// With this, a limit can be chosen at run time, as a `&&dyn SizeLimit`.
+/// Lets a function with a parameter `&impl SizeLimit` take a limit that is chosen at run time, as a `&&dyn SizeLimit`.
 impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         (**self).check(held_bytes, more_bytes)

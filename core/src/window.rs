@@ -178,8 +178,8 @@ impl Window {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
 
-    /// The oldest slice that has not expired when `present` is the present slice. Slices before the Unix epoch have
-    /// negative numbers.
+    /// The oldest slice that has not expired when `present` is the present slice. A window of `n` slices reaches `n`
+    /// slices before the present one. Slices before the Unix epoch have negative numbers.
     pub(crate) fn oldest_live(&self, present: u64) -> i128 {
         i128::from(present) - i128::from(self.slices)
     }
@@ -192,7 +192,8 @@ impl Window {
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }
-            // Without a clock, or after it has jumped, the time is taken to be the last second of the present slice.
+            // Without a clock, or after it has jumped, the time is assumed to be the last second of the present slice.
+            // The result is the slice of the second that lies `seconds` before.
             _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
         since.max(self.oldest_live(present))
@@ -209,9 +210,9 @@ impl Window {
         }
     }
 
-    /// How the destination's window must move before and after a merge, if the clock was set back. `newest` is the
-    /// destination's newest slice; `sources` has that of each source. A replicated merge ([`Time::Reached`]) accepts
-    /// any source, because the primary has accepted it.
+    /// How the destination's window must move before or after a merge. It must move only if the clock was set back.
+    /// `newest` is the destination's newest slice; `sources` has that of each source. A replicated merge
+    /// ([`Time::Reached`]) accepts any source, because the primary has accepted it.
     ///
     /// # Errors
     /// [`Ahead`] if the merge would make items of the destination expire early.
@@ -241,14 +242,15 @@ impl Window {
     }
 }
 
-/// How the window of a merge's destination must move, if the clock was set back. A newest slice is ahead if it is more
-/// than one slice after the clock's. The server module uses this type.
+/// How the window of a merge's destination must move, if the clock was set back. A filter or counter is ahead if its
+/// newest slice is more than one slice after the clock's. The server module uses this type.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// Before the merge: back to the clock's slice, if only the destination is ahead, or the sources not equally far.
+    /// Before the merge: back to the clock's slice if the destination is ahead, except in the case of `after`.
     pub before: Move,
-    /// After the merge: back to the clock's slice, if the destination and all sources are ahead, about equally far.
+    /// After the merge: back to the clock's slice if the destination and all sources are ahead, and their newest slices
+    /// differ by at most one.
     pub after: Move,
 }
 

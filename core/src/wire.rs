@@ -16,7 +16,8 @@ pub const BAD_DATA: &str = "received bad data";
 /// The first word of the error after which a client must begin its dump by `SCANDUMP` again.
 pub const STALE: &str = "STALE";
 
-/// How much of a partially loaded value has been received: the content of the error of a command on this value.
+/// How much of a partially loaded value has been received. The error of a command on such a value contains these
+/// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillLoading {
     /// The number of payload bytes that have been received.

@@ -33,7 +33,7 @@ use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 
-/// `None` if RedisBloom rejects the command.
+/// The options of a `BF.RESERVE` command; `None` if RedisBloom would reject it.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
         return None;
@@ -52,7 +52,7 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
         .in_range(Options { non_scaling, ..Options::default() })
 }
 
-/// `None` if RedisBloom rejects the command.
+/// The options of a `BF.INSERT` command; `None` if RedisBloom would reject it.
 pub fn insert(args: Args<'_>) -> Option<Options> {
     let mut given = Given::default();
     let mut options = Options::default();

@@ -230,7 +230,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
 
 /// Returns the error for the word `given`, with a list of the `allowed` options.
 fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items: bool) -> CommandError {
-    // The list of options in an error of `RESERVE` has no `VOLATILE`, which `RESERVE` does not accept.
+    // `VOLATILE` is listed only for a command that takes items, because `RESERVE` rejects it.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
     let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::name).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };

@@ -56,7 +56,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
     key.set_expiry(expiry);
-    // If the system clock moved the window, `announce` sends the event for this move.
+    // `announce` sends an event for the move `made`. A second event is not needed then.
     let event = (changed && made == Move::Stay).then_some(Verb::Advance);
     let effects = Effects { event, after: made, expiry, ..Effects::default() };
     announce::<T>(ctx, key.close(), effects, || ());

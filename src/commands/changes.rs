@@ -50,8 +50,8 @@ pub(super) trait Changing: Family + Windowed {
         Ok(())
     }
 
-    /// Completes a partially loaded value before a replicated command adds items to it. By default the value stays
-    /// partially loaded, and the command fails.
+    /// Completes a partially loaded value before a replicated command adds items to it. By default nothing is done, so
+    /// the command fails because the value is still partially loaded.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
         Ok(())
     }
@@ -102,7 +102,7 @@ pub(super) fn reserve<T: Changing>(
 pub(super) struct Handled<'a> {
     /// The number of items before the first rejected item; 0 for `ADMIT`.
     pub(super) items: usize,
-    /// The items with which `ADMIT` changed the value; empty for other commands.
+    /// The items to replicate for an `ADMIT`; empty for other commands.
     pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,
@@ -260,7 +260,6 @@ pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     Ok(())
 }
 
-/// The [`Addition`] for an `INSERT` or `ADMIT`.
 fn to_given<'a, C>(
     command: Args<'a>,
     creation: C,

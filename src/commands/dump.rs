@@ -64,7 +64,7 @@ fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
 }
 
 /// Adds a dump chunk to an existing value. A client has to send the chunks in order. Replicated chunks may come in any
-/// order, because RedisBloom accepts any order from its clients.
+/// order, because a primary with RedisBloom accepts any order from its clients.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
@@ -103,7 +103,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     taken.map_err(|error| rejected::<T>(ctx, args.get(1), error))?;
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
-        // A client's last chunk completes the value, so a `VOLATILE` key gets its expiry now.
+        // The last chunk has completed the value. With `VOLATILE`, the key expires when all its items have, so the
+        // expiry is set now.
         Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry_of(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
@@ -116,8 +117,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Begins a partially loaded value from the header of a dump.
 ///
-/// If another module owns BF.*, a RedisBloom-compatible filter from a client is rejected. An AOF may contain partially
-/// loaded ones, so these are accepted.
+/// If another module owns BF.*, a client's RedisBloom-compatible filter is rejected. An AOF may contain a partially
+/// loaded one, which is accepted.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {

@@ -43,15 +43,15 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
         None
     }
 
-    /// All parameters that [`Self::size`] does not return, as option words with spaces between them.
+    /// All parameters other than error rate and capacity, as options of `INSERT` with spaces between the words.
     fn options(&self) -> String;
 
-    /// Whether a replica that runs the client's command unchanged gets these parameters. A replica uses the library's
-    /// defaults for missing options, so no later version may change these defaults.
+    /// Whether a replica would create a value with these parameters if it ran the client's command unchanged. For
+    /// missing options, a replica uses the library's defaults, which no later version may change.
     fn is_implied(&self) -> bool;
 
-    /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY` and `ERROR` if there is a
-    /// [`Self::size`], and `ITEMS` last.
+    /// Calls `with` with the words of an `INSERT` between its key and its items: `CAPACITY` and `ERROR` with their
+    /// values (not for counters), the other options, and `ITEMS`.
     fn with_words(&self, with: impl FnOnce(&[OwnedString])) {
         let mut last = Self::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_none_or(|(like, _)| like != self) {
@@ -65,7 +65,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     /// Replicates the creation of an empty value as a `RESERVE`.
     fn replicate_reserved(&self, ctx: Ctx, key: Closed<'_>, prefix: Prefix) {
         self.with_words(|words| {
-            // `RESERVE` has the error rate and the capacity first, without option words, and no items.
+            // `RESERVE` takes the error rate (word 3) and then the capacity (word 1) without their names, and no
+            // `ITEMS`.
             let (size, options): (&[usize], _) = if self.size().is_some() { (&[3, 1], 4) } else { (&[], 0) };
             let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
             let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
@@ -112,7 +113,7 @@ pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, r
     }
 }
 
-/// Replicates how a window moved, as an `ADVANCE` command.
+/// Replicates a move of the window to another slice, as an `ADVANCE` command.
 fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
     let (slice, rebases) = match made {
         Move::Stay => return,

@@ -24,8 +24,8 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Option<
     }
 }
 
-/// The parameters and the options of a replicated `BF.INSERT`. If RedisBloom would reject the command, this module's
-/// strict parser reads it, with the `allowed` options.
+/// The parameters and the options of a replicated `BF.INSERT`. If RedisBloom would reject the command, a primary with
+/// this module sent it, so the strict parser reads it, with the `allowed` options.
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,

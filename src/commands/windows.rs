@@ -30,8 +30,8 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
     }
 }
 
-/// The expiry of a key with a `VOLATILE` window, in milliseconds since 1970: the last millisecond before all its items
-/// have left the window. `None` for other values, and for a replicated command, because the primary sends the expiry.
+/// The expiry of a key with a `VOLATILE` window, in milliseconds since 1970: 1 ms before its window becomes empty.
+/// `None` for other values, and for a replicated command, because the primary sends the expiry.
 pub(super) fn expiry_of<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
     let (window, newest) = value.window().zip(value.newest_slice())?;
     if !window.is_volatile() || must_obey(ctx) {
@@ -76,7 +76,8 @@ fn window<W>(
     Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
 }
 
-/// `VOLATILE` is allowed only if the module can predict when the value becomes empty.
+/// `VOLATILE` makes the key expire once the value is empty. So it excludes `MANUAL`, with which nobody knows that time,
+/// and options that set another expiry.
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {

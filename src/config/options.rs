@@ -85,7 +85,7 @@ impl Setting {
         self.initial.load(Ordering::Relaxed)
     }
 
-    /// Replaces the default by an argument of `loadmodule`. `None` restores the default.
+    /// Sets the value until redis.conf is read: the argument of `loadmodule`, or with `None` the default.
     pub fn set_initial(&self, argument: Option<u64>) {
         self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
     }
@@ -274,7 +274,7 @@ pub fn auto_create() -> bool {
     AUTO_CREATE.bits() == 0
 }
 
-/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` limits all values together.
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
 /// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is not set: that of the
 /// server's largest string.

@@ -28,7 +28,7 @@ pub fn register(ctx: Ctx) -> bool {
     let registered = ALL
         .iter()
         .all(|option| (option.is_unprefixed() && register_bare(option)) || register_one(ctx, option, option.name, 0));
-    // If another module has the name, the registration fails without harm.
+    // If another module has registered an option of this name, the registration fails without harm.
     CUCKOO.iter().for_each(|option| _ = register_bare(option));
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
@@ -46,7 +46,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     let (ctx, name, initial) = (ctx.as_ptr(), name.as_ptr(), option.initial());
     let numeric = |flags, min, max| {
         let (initial, get, set) = (initial.cast_signed(), Some(get_number as _), Some(set_number as _));
-        // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`.
+        // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`.
         unsafe { api!(RedisModule_RegisterNumericConfig(ctx, name, initial, flags, min, max, get, set, None, data)) }
     };
     let registered = match option.kind {
@@ -58,7 +58,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
             let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
             let (texts, numbers, count) = (texts.as_mut_ptr(), numbers.as_ptr(), numbers.len() as c_int);
             let (initial, get, set) = (initial as c_int, Some(get_choice as _), Some(set_choice as _));
-            // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`. The
+            // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`. The
             // server copies words and numbers.
             unsafe {
                 api!(RedisModule_RegisterEnumConfig(
@@ -69,7 +69,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
         SettingKind::Seed | SettingKind::Rate { .. } | SettingKind::FilterRate | SettingKind::FilterWhole { .. } => {
             let text = CString::new(option.print(initial)).unwrap_or_default();
             let (initial, get, set) = (text.as_ptr(), Some(get_text as _), Some(set_text as _));
-            // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`. The
+            // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`. The
             // server copies the default.
             unsafe { api!(RedisModule_RegisterStringConfig(ctx, name, initial, flags, get, set, None, data)) }
         }
@@ -131,7 +131,8 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // The server has checked the range, but does not know that [`SettingKind::BytesOrZero`] allows 0 below the minimum.
+    // For [`SettingKind::BytesOrZero`], the server checks only that the number is 0 or more. `parse` also rejects
+    // numbers between 0 and the minimum.
     // SAFETY: the server passes the pointer that was registered, and a pointer for an error text.
     unsafe { set(data, error, |option| option.parse(value.to_string().as_bytes())) }
 }

@@ -31,8 +31,8 @@ const TRY_BYTES: usize = 64 * 1024;
 /// Bitmaps are aligned to cache lines.
 const CACHE_LINE: usize = 64;
 
-/// The alignment that the server's malloc gives if the size is a multiple of it: [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or
-/// [`CACHE_LINE`] bytes; 0 before the first allocation.
+/// The measured alignment of the server's malloc, for sizes that are a multiple of it: [`MALLOC_ALIGN`],
+/// [`DOUBLE_ALIGN`] or [`CACHE_LINE`] bytes; 0 before the first allocation.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
 /// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis; 0
@@ -54,8 +54,8 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 pub unsafe fn begin() {
-    // The alignment is measured only once: it tells which blocks have padding, and blocks may remain after a failed
-    // load.
+    // The alignment decides which blocks have padding. It is not measured again after a failed load, because blocks of
+    // that load may remain.
     if ALIGNMENT.load(Ordering::Relaxed) == 0 {
         // SAFETY: as the caller promises.
         ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
@@ -188,7 +188,7 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
     }
 }
 
-/// Aligns an allocation in the block at `base`, and writes `base` into the word before it.
+/// Returns an aligned address in the block at `base`, and writes `base` into the word before this address.
 ///
 /// # Safety
 /// `base` is null or has `size + align` bytes, where `align` is a power of two above 8.
@@ -229,7 +229,8 @@ unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         let base = server_alloc(size, zeroed);
         let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
         if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-            // All blocks in `malloc_alignment` had this alignment, but this block does not, so it cannot be used.
+            // All blocks that the function `malloc_alignment` tested had this alignment. This block does not have it,
+            // so it cannot be used.
             if let Some(free) = raw::RedisModule_Free {
                 free(base.cast());
             }
@@ -361,8 +362,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so the same alignment. If not, the contents are lost, because
-            // the old block is already freed.
+            // The new block should have the same alignment, because it has the same size class. Otherwise the process
+            // is ended, because the old block is already freed.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }

@@ -465,7 +465,7 @@ impl Drop for Key<'_> {
     }
 }
 
-/// Whether the running command has begun a reply with several elements. Some may not be sent yet.
+/// Whether the running command has begun a reply with several elements, so that elements may still be missing.
 static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
 
 /// Replies with an error to a command that has panicked. If elements of a reply are missing, the client would take

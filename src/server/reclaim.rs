@@ -67,7 +67,8 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
         };
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
         thread.spawn(free).ok().map(|_| {
-            // Waits until the thread drops `ready`: `recv` then returns an error.
+            // Waits until the thread has made its first allocation. It then drops `ready`, which makes `recv` return an
+            // error.
             let _: Result<(), _> = is_ready.recv();
             (std::process::id(), sender)
         })
@@ -133,7 +134,7 @@ pub fn wait() {
         && *process == std::process::id()
         && hand_over(sender, Box::new(freed), 0)
     {
-        // `recv` returns when the thread has dropped `freed`, which it does after all earlier values.
+        // The thread drops `freed` after all values that were queued before. `recv` then returns.
         let _ = is_freed.recv();
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Role {
     /// The server's main thread, which runs the commands of clients.
     Main,
-    /// The server's background thread that frees values: the first thread besides the main thread on which a value was
-    /// freed.
+    /// The first thread, other than the main thread, on which the server freed a value. It is taken to be the server's
+    /// background thread for freeing.
     Freeing,
     Other,
 }

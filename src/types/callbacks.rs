@@ -108,7 +108,7 @@ fn load<T: Family>(
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
                     Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // What a limit rejects is counted by `ServerLimit`.
+                    // The type `ServerLimit` counts what a size limit rejects.
                     _ => {}
                 }
                 rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));

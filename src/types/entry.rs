@@ -60,7 +60,8 @@ impl<T: Family> KeyEntry<T> {
         bytes
     }
 
-    /// An approximation of [`Self::memory_bytes`] that does not visit each buffer of a complete value.
+    /// An approximation of [`Self::memory_bytes`]. For a complete value it is faster, because it does not visit each
+    /// buffer.
     pub fn num_bytes(&self) -> usize {
         match &self.state {
             State::Ready(value) => value.num_bytes() as usize,
@@ -160,7 +161,7 @@ pub fn finalize<T: Family>(
     finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    // `finish` takes the contents out of `partial`, so its contribution to the totals is computed first.
+    // `finish` empties `partial`, so the value's contribution to the totals is computed before.
     let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
     let State::Partial(partial) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(partial)?;

@@ -1,8 +1,8 @@
 //! Names of replicated commands and of keyspace events.
 //!
-//! Changes of a RedisBloom-compatible filter are replicated as BF.* commands, which RedisBloom can run too. If another
-//! module owns BF.* here, such a filter can only be partially loaded, and RF.* commands are sent. Changes of other
-//! filters are replicated as RF.* commands. The prefix that the client used has no effect.
+//! Changes of a RedisBloom-compatible filter are replicated as BF.* commands, which RedisBloom can run too. Changes of
+//! other filters are replicated as RF.* commands. So are those of a RedisBloom-compatible filter if another module owns
+//! BF.*; this server then has it only partially loaded. The prefix that the client used has no effect.
 
 use std::ffi::CStr;
 
@@ -25,7 +25,7 @@ struct Row {
     event: &'static CStr,
 }
 
-/// Declares [`Verb`] and the table of names from one list.
+/// Declares [`Verb`], and the table of command and event names, from one list.
 macro_rules! verbs {
     ($($(#[$what:meta])* $verb:ident = $name:literal, $event:literal;)+) => {
         /// The part after the prefix in the name of a command that changes a value.

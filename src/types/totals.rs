@@ -64,7 +64,6 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// With 0 items, capacity and sub-filters.
     pub fn new(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }

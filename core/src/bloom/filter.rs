@@ -199,7 +199,7 @@ impl BloomFilter {
         }
     }
 
-    /// The window and the generations of a windowed filter.
+    /// What only a windowed filter has: its window, and the list of its slices that have items.
     #[inline(always)]
     fn ring(&self) -> Option<&Generations> {
         if let Parts::Many(_, ring) = &self.parts { ring.as_deref() } else { None }
@@ -227,8 +227,8 @@ impl BloomFilter {
         })
     }
 
-    /// The numbers of generations and of sub-filters that expire when the window moves forward by `slices_later`
-    /// slices.
+    /// How many generations (slices with items) and how many sub-filters expire when the window moves forward by
+    /// `slices_later` slices.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
         let Some(ring) = self.ring() else { return (0, 0) };
         let most = u64::from(ring.windowing.generations());
@@ -456,11 +456,12 @@ impl Present<'_> {
         // The sum of no rates may be -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // If each slice has a single sub-filter, all have the same size, and an item has the same bits in each.
+        // If each slice has a single sub-filter, all these have the same size, and an item has the same bits in each.
+        // The rate then has a smaller bound.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // The rate is at most that of one bitmap of this size with the different items of all slices.
+        // The rate is at most that of a single sub-filter that has the items of all slices, each once.
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))

@@ -50,7 +50,7 @@ struct Screened {
     found: Marks,
     /// The mask of the hashes that are undecided.
     open: Marks,
-    /// The undecided hashes may be in the oldest `num_oldest` sub-filters, and in no other.
+    /// The number of oldest sub-filters that are still to be searched for the undecided hashes.
     num_oldest: usize,
     /// For each undecided hash, the mask of the sub-filters that may contain it; unused for a single sub-filter.
     candidates: [Candidates; CHUNK],
@@ -94,7 +94,8 @@ pub(super) fn look_up_chunks(
         let marks = resolve_chunk(sub_filters, before, &screened);
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
         screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one. If many hashes are undecided, most of them are found later.
+        // The next chunk is most likely like this one. Undecided hashes count as found, because if there are many, most
+        // are found later.
         let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
         expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);
@@ -132,8 +133,8 @@ fn prefetch_first(group: &[SubFilter], hashes: &[Hash128], pending: Marks) {
     }
 }
 
-/// The first step of a look-up: tests the bits of each hash in its first line. If all are set, the hash may be left to
-/// [`resolve_chunk`], and its other lines are prefetched.
+/// The first step of a look-up, which tests the bits of each hash in its first line. If all are set, the hash may stay
+/// undecided. Its other lines are then prefetched, and [`resolve_chunk`] tests them.
 fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     match (sub_filters, hashes) {
         (_, [hash]) => Screened::found(look_up(sub_filters, *hash).into()),
@@ -167,7 +168,7 @@ fn screen_in_one(only: &SubFilter, hashes: &[Hash128], expected: Expected) -> Sc
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
         return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
-    // Few absent items have all bits of their first line set, so few hashes stay undecided.
+    // Only first lines are tested here: in its first line, nearly every absent item has a bit that is 0.
     let open = probe::screen_chunk(shape, lines, hashes);
     Screened { open, num_oldest: 1, ..Screened::found(0) }
 }
@@ -184,7 +185,7 @@ fn groups(sub_filters: &[SubFilter], expected: Expected) -> impl Iterator<Item =
 }
 
 /// The first step of a look-up in several sub-filters, in the order of [`groups`]. In the last group, the oldest, only
-/// the first line of each hash is read. [`resolve_chunk`] reads the others once they are fetched from memory.
+/// the first line of each hash is read. The hash's other lines are prefetched, and [`resolve_chunk`] reads them later.
 fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     let mut far = None;
@@ -212,8 +213,8 @@ fn screen_groups(sub_filters: &[SubFilter], hashes: &[Hash128], expected: Expect
             }
         }
         let Some(next) = next else {
-            // This was the oldest group. `resolve_chunk` will decide the hashes whose bits in the first line are all
-            // set.
+            // This was the last group. The hashes in `passed` stay undecided: `resolve_chunk` will test their other
+            // lines.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
@@ -312,9 +313,9 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which all its bits in its
-/// first line are set. Before, `candidates` is all 0. Returns the mask of the hashes for which there is such a
-/// sub-filter.
+/// Tests the first line of each hash in the mask `pending`, in each sub-filter. Writes to `candidates`, which is all 0
+/// before, the mask of the sub-filters in which all bits there are set. Returns the mask of the hashes for which there
+/// is such a sub-filter.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
@@ -340,14 +341,15 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks, candidates: &
     (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
 }
 
-/// The smallest number of bits that an item sets in one line of these sub-filters. Further bits are tested later.
+/// The smallest number of bits that an item sets in one line of these sub-filters. The first step tests only this
+/// number of bits.
 #[inline(always)]
 fn common_probes(group: &[SubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.spec.geometry.probes_per_line))
 }
 
-/// The mask of the bitmaps in which all bits of an item in its first line are set. The index of the line follows from
-/// `x` and the size of the bitmap. If `is_even`, all bitmaps have the same size.
+/// The mask of the bitmaps in which an item's first line passes the test `has_bits`. The index of the line follows from
+/// `x`, a half of the item's hash, and from the size of the bitmap. If `is_even`, all bitmaps have the same size.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -150,7 +150,8 @@ impl Windowing {
         self.with_volatile(false) == other.with_volatile(false)
     }
 
-    /// The parameters of each generation (the items of one slice). The command-line tool calls this method.
+    /// The parameters for storing the items of one slice, in a windowed filter with `params`. The command-line tool
+    /// calls this method.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges.

@@ -17,8 +17,8 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 /// The parameters that are derived from those of a filter for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Spec {
-    /// The parameters of the filter. In RedisBloom's layout, each sub-filter computes them from its own size, so only
-    /// those in the first sub-filter are right.
+    /// The parameters of the filter. In RedisBloom's layout they are derived from the size of this sub-filter, so they
+    /// are right only if it is the first.
     pub(super) params: Params,
     /// The index in the filter, from 0 on; always 0 in RedisBloom's layout.
     index: u64,
@@ -39,8 +39,8 @@ pub(crate) struct Spec {
     pub(crate) classic: Option<Classic>,
 }
 
-/// Shared derived parameters: a pool for first sub-filters, and a pool for later ones, which a filter with many
-/// sub-filters can fill.
+/// Shared derived parameters: a pool for first sub-filters, and a pool for later ones. A filter with many sub-filters
+/// can fill a pool, which is then cleared.
 static SPECS: [Pool<Spec>; 2] = [Pool::new(), Pool::new()];
 
 impl Spec {
@@ -103,8 +103,8 @@ impl Spec {
     /// [`Error::Full`] for a filter that does not scale, [`Error::OutOfRange`] if the sub-filter would be too large.
     pub(super) fn next(&self, newest: &Self, index: u64) -> Result<Shared<Self>, Error> {
         match (&self.classic, &newest.classic) {
-            // The growth factor and the options are those of the first sub-filter, because only these are stored. After
-            // a merge, later sub-filters may have others.
+            // The growth factor and the options come from the first sub-filter, as in the stored form. Sub-filters that
+            // a merge appended may have others.
             (Some(Classic { rules, .. }), Some(newest)) if rules.scales() => {
                 Self::of_shape(*rules, false, newest.shape.next(rules.growth, rules.options)?)
             }
@@ -186,7 +186,7 @@ impl Spec {
     /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
     /// sub-filters.
     pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // A merge of filters in RedisBloom's layout checks only the union's present error rate.
+        // A merge of filters in RedisBloom's layout ignores sub-filters that the union may append later.
         if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
     }
 }
@@ -357,7 +357,8 @@ impl SubFilter {
         }
     }
 
-    /// Returns the mask of the hashes, at most 64, in the mask `pending` for which [`Self::may_contain`] is true.
+    /// Looks up the hashes in the mask `pending`, out of at most 64. Returns the mask of those that may have been
+    /// inserted.
     pub(super) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         match &self.spec.classic {
             None => probe::contains_chunk(self.spec.item_shape(), self.lines(), hashes, pending, false),

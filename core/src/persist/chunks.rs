@@ -31,9 +31,9 @@ const CHECKSUM_BYTES: usize = 8;
 /// The number of low bits of a `SCANDUMP` iterator, which have the position in the payload, up to 8 TiB.
 const POSITION_BITS: u32 = 43;
 
-/// The number of different stamps: the high bits of a `SCANDUMP` iterator, which stand for the newest slice. Stamps
-/// repeat after this number of slices. If a dump pauses that long, only the checksum of its next chunk shows that it
-/// must start again.
+/// The number of different stamps. A stamp, the high bits of a `SCANDUMP` iterator, shows whether the newest slice has
+/// changed during a dump. Stamps repeat after this number of slices. If a dump pauses that long, only the checksum of
+/// its next chunk shows that it must start again.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
 /// The high bits of a `SCANDUMP` iterator, which encode the newest slice of the value ([`Stored::stamp`]).

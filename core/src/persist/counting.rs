@@ -28,13 +28,13 @@
 //! | byte | number of slices of the window |
 //! | byte | clock source: 0 system, 1 manual, 2 system and the key expires when the counter is empty |
 //! | number | the number of its newest slice |
-//! | byte | offset: the number of a slice whose tag is 1 |
+//! | byte | offset: the number, below 15 or 255, of a slice whose tag is 1 |
 //!
-//! Each member and each set bit has a tag, which stands for the slice in which it was last added: `1 + (slice - offset)
-//! mod 15` in a window of up to 14 slices, `mod 255` in a window of more. A member's tag is the byte before the member.
-//! A prefix that is stored once for several members has a byte 0 in place of a tag. The tags of a segment's set bits
-//! follow the segment, with 4 or 8 bits each. The first of two 4-bit tags is in the lower half of a byte. Members and
-//! bits whose slices had expired when the newest slice began are not stored.
+//! Each member and each set bit has a tag, which stands for the slice in which it was last added: `1 + ((slice -
+//! offset) mod 15)` in a window of up to 14 slices, `mod 255` in a window of more. A member's tag is the byte before
+//! the member. A prefix that is stored once for several members has a byte 0 in place of a tag. The tags of a segment's
+//! set bits follow the segment, with 4 or 8 bits each. The first of two 4-bit tags is in the lower half of a byte.
+//! Members and bits whose slices had expired when the newest slice began are not stored.
 //!
 //! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
@@ -58,15 +58,15 @@ use crate::window::{ClockSource, Window};
 /// This bit of the representation byte says that the counter has the parameters [`STANDARD`], which are not stored.
 const IS_STANDARD: u8 = 4;
 
-/// The parameters that need not be stored. They are part of the format. So they stay the same if the defaults of new
-/// counters change.
+/// A header leaves the parameters out if the counter has exactly these. They must stay the same even if the defaults of
+/// new counters change.
 const STANDARD: Params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
 
 /// The value of the representation byte for an estimating counter.
 const ESTIMATE: u8 = 1;
 
-/// The largest payload that is written into the header, in bytes. A dump that is a single chunk cannot become outdated
-/// half-way. The number may be changed, since readers accept any size.
+/// The largest payload in bytes that is written into the header. A dump is then a single chunk, which cannot become
+/// outdated half-way. The number may be changed, since readers accept any size.
 const INLINE_MAX_BYTES: u64 = 48 << 10;
 
 /// The clock sources, in the order of their stored numbers. Each has a flag: whether the key expires when the counter
@@ -220,7 +220,8 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // If the header contains the members, a dump is a single chunk and cannot mix two states.
+        // The checksum of the members lets a reader reject chunks of another state. It is not needed if the header
+        // contains the members, because a dump is then a single chunk.
         let is_inline = self.most_payload_bytes() <= INLINE_MAX_BYTES;
         CounterForm::of(self).chunk_format(if is_inline { 0 } else { members_sum(self) })
     }

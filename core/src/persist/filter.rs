@@ -123,7 +123,8 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // After `finish` has taken the filter out, the parameters are gone, and nobody needs the format.
+        // After `finish` has taken the filter out, no parameters are left. Nobody asks for the format then, so any will
+        // do.
         let has_parameters = !self.filter.chain().is_empty();
         if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
     }

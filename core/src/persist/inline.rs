@@ -67,8 +67,8 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
     }
 }
 
-/// Reads the last field of a header: the payload, a bitmap of `num_bits` bits, or `None` if the payload is stored
-/// outside the header.
+/// Reads the last field of a header: the payload, which is a bitmap of `num_bits` bits. Returns `None` if the payload
+/// is stored outside the header.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].

@@ -40,7 +40,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// The number of a part, and the offset of this part in the payload.
+/// A part of the payload: its index, and the position of its first byte in the payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     part: usize,
@@ -103,7 +103,7 @@ impl<'a> Payload<'a> {
     }
 
     /// Like [`Self::stretch`], but begins the search at the part `place`. This part must not begin after `position`.
-    /// The part that contains `position` is written to `place`.
+    /// Afterwards `place` is the part that contains `position`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();

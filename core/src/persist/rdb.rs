@@ -73,8 +73,8 @@ pub fn save_partial<L: Partial>(partial: &L, sink: &mut impl Sink) {
     save_parts(partial.header(), partial.received(), partial.chunk_format(), sink);
 }
 
-/// The seed of the checksums of the payload's pieces. RedisBloom's format has none, so there it is a hash of the
-/// header.
+/// The seed of the checksums of the payload's pieces. A value in RedisBloom's format has no seed, so a hash of its
+/// header serves as one.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,

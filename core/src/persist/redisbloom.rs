@@ -51,7 +51,6 @@ fn shapes(filter: &BloomFilter) -> impl Iterator<Item = (&SubFilter, &Shape)> {
     filter.chain().iter().filter_map(|one| Some((one, &one.classic()?.shape)))
 }
 
-/// The options and the growth factor of a filter, which its first sub-filter has.
 fn rules(filter: &BloomFilter) -> Rules {
     let first = filter.chain().first().and_then(SubFilter::classic);
     first.map_or(Rules { options: 0, growth: 0 }, |classic| classic.rules)

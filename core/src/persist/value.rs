@@ -49,8 +49,8 @@ impl Kind {
 pub enum ChunkFormat {
     /// A chunk is a piece of payload and its checksum.
     Checked {
-        /// The seed of the checksums. When a value changes so that earlier chunks of a dump no longer fit, the seed
-        /// changes too, and these chunks are rejected.
+        /// The seed of the checksums. A change of the value that makes earlier chunks of a dump unusable changes the
+        /// seed too, so these chunks are rejected.
         fingerprint: u64,
     },
     /// A piece of payload without a checksum, as in RedisBloom's format.

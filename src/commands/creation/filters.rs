@@ -124,7 +124,8 @@ impl Creating<BloomFilter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     /// RF.* commands create filters in Rollcall's own layout (`lines`). A replicated BF.* command without a layout
-    /// creates a RedisBloom-compatible filter, because RedisBloom or this module sent it for such a filter.
+    /// creates a RedisBloom-compatible filter, because RedisBloom and this module replicate only such filters by BF.*
+    /// commands.
     ///
     /// A replicated RF.* command gets the library's defaults: a primary with other defaults sends all parameters. All
     /// other commands get the configured defaults.
@@ -167,8 +168,9 @@ impl Creating<BloomFilter> for Creation {
         Some((self.params.error_rate, self.params.capacity))
     }
 
-    /// The parameters other than error rate and capacity, as options. For a RedisBloom-compatible filter, RedisBloom
-    /// must know all of them, since it may replicate from this server or read its AOF.
+    /// The parameters other than error rate and capacity, as options of a replicated command. For a
+    /// RedisBloom-compatible filter, RedisBloom must know all these options, because a replica with RedisBloom may run
+    /// the command.
     fn options(&self) -> String {
         let Params { expansion, seed, .. } = self.params;
         let mut words = String::new();

@@ -101,7 +101,8 @@ pub fn next_page() -> bool {
     true
 }
 
-/// Takes a block off the queue before it is freed. Waits while one of its pages is becoming huge.
+/// Called before a block is freed: removes it from the queue of blocks whose pages are to become huge. Waits while one
+/// of its pages is becoming huge.
 pub fn withdraw(block: *mut u8, bytes: usize) {
     if bytes < BLOCK_BYTES || !is_used() {
         return;

@@ -53,8 +53,8 @@ impl Classic {
         // The loop has no early exit, because a branch for each bit would be mispredicted half the time.
         let has =
             |which| self.modulus.positions(hash, which).fold(true, |all, position| all & bits::get(words, position));
-        // Half of the look-ups of absent items end at the first bit. The next two bits share a branch: two branches
-        // would be mispredicted more often than one.
+        // Half of the look-ups of absent items end at the first bit. One branch tests the next two bits, because two
+        // branches would be mispredicted more often.
         let few = self.shape.hashes < 3;
         (few || has(0..1) && has(1..3)) && {
             let mut rest = self.modulus.positions(hash, if few { 0 } else { 3 }..self.shape.hashes);
@@ -122,7 +122,7 @@ impl Modulus {
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions of the item's bits with the indices `which`, from 0.
+    /// The positions of those bits of the item that `which` selects, where 0 is the item's first bit.
     #[inline(always)]
     fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

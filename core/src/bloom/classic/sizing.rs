@@ -61,8 +61,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the rules of a new filter, and the shape of its first sub-filter. The growth factor is the expansion, or
-    /// `growth` if the filter does not scale.
+    /// Returns the options and the growth factor of a new filter, and the shape of its first sub-filter. The growth
+    /// factor is `params.expansion`. If that is 0, the filter does not scale, and `growth` is only stored.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the first sub-filter would be too large, or if a parameter is out of range.

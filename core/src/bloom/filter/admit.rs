@@ -61,7 +61,8 @@ pub(super) struct Admitting {
     terms: Terms,
     /// New sub-filters, if the newest slice has to grow.
     more: Vec<SubFilter>,
-    /// The error that kept the filter from growing. `plan_admission` returns the error of a windowed filter at once.
+    /// The error that kept the filter from growing. It is `None` for a windowed filter, whose error `plan_admission`
+    /// returns.
     stopped: Option<Error>,
     reported: Vec<Admission>,
 }
@@ -129,8 +130,8 @@ impl BloomFilter {
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(sorted.into_answers(&reported));
         }
-        // Items are added even if the filter could not grow, because it may have more room than was computed. If an
-        // item finds no room, and `goes_on` is false, the items added before are removed again.
+        // Items are added even if the filter could not grow, because the computed room is a lower bound. If an item
+        // finds no room, and `goes_on` is false, the items added before are removed again.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.chain().len(), !self.newest().is_empty());
@@ -162,8 +163,8 @@ impl BloomFilter {
         Ok(sorted.into_answers(&reported))
     }
 
-    /// Makes the sub-filters that the newest slice needs for `items` more items, after the window has moved forward by
-    /// `slices_later` slices. Also returns the error that prevented further sub-filters.
+    /// Makes the sub-filters that the newest slice needs for `items` more items when the window has moved forward by
+    /// `slices_later` slices. An error is returned together with the sub-filters made before.
     fn sub_filters_for(
         &self,
         items: u64,
@@ -190,8 +191,8 @@ impl BloomFilter {
 
     /// Adds up to `most` of the items `new`, and all items `renewed`, in the order of the call. They go into the
     /// sub-filter at index `first` until it is full, then into the next. Writes the outcomes for `new` to `reported`,
-    /// and returns the index of the last used sub-filter. At the first item without room, returns `None`, unless
-    /// `goes_on` is true.
+    /// and returns the index of the last used sub-filter. A new item without room is rejected if `goes_on` is true.
+    /// Otherwise the function stops and returns `None`.
     fn fill(
         &mut self,
         first: usize,

@@ -45,7 +45,7 @@ impl Windowed for BloomFilter {
         };
         ring.newest_slice = slice;
         ring.list.drain(..generations);
-        // If slices remain, `slices_later` is at most the number of slices of the window, so the cast loses nothing.
+        // The list is empty if `slices_later` exceeds the number of slices of the window, so the cast loses nothing.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         // If there is no memory for the returned list, the expired sub-filters are freed here.
         Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
@@ -185,8 +185,7 @@ impl BloomFilter {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            // The clock jumped ahead and was set back. Adding any item, even a known one, moves the window back to the
-            // clock's slice.
+            // `due` is a move back to the clock's slice. Adding any item, even a known one, makes this move.
             _ => true,
         }
     }
@@ -225,8 +224,8 @@ impl BloomFilter {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // Inserting an item into a single sub-filter needs all cache lines of the item. Several sub-filters are
-            // first searched, and a search begins with one cache line per item.
+            // `Present` prefetches all lines of an item, which inserting into a single sub-filter needs. Several
+            // sub-filters are searched first, and a search begins with the first line of each item.
             let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
             prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
@@ -252,7 +251,7 @@ impl BloomFilter {
         let held = if renews { look_up_chunk(&self.chain()[start..], hashes, Expected::Absent) } else { known };
         let mut left = all & !(known & held);
         if !fit_into_one && let [.., newest] = &self.chain()[start..] {
-            // The look-up has fetched only first lines, but inserting needs all lines of an item.
+            // Inserting needs all lines of an item, but the look-up has fetched only the first line of most items.
             prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
         }
         let (mut taken, mut handled) = (0, hashes.len());
@@ -264,8 +263,8 @@ impl BloomFilter {
                 (handled, result) = (left.trailing_zeros() as usize, Err(error));
                 break;
             }
-            // All hashes of `fitting` fit, so the room is not checked after each. `max` makes each round add at least
-            // one hash, even if the room of a new sub-filter is computed as 0.
+            // The newest sub-filter has room for all hashes in `fitting`. With `max`, each round of the loop adds at
+            // least one hash, even if the room of a new sub-filter is computed as 0.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.chain_mut().last_mut() else { break };
@@ -331,8 +330,8 @@ impl BloomFilter {
         }
     }
 
-    /// Finds the latest slice before the newest that has this item, and adds 1 to the slice's number of items that were
-    /// added again. The caller has just added the item to the newest slice.
+    /// The caller has just added an item of an older slice to the newest slice. Of the older slices that have this
+    /// item, the latest counts one more item that was added again.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         let Parts::Many(all, Some(ring)) = &mut self.parts else { return };

@@ -34,13 +34,14 @@ impl Parts {
     }
 }
 
-/// The generations of a windowed filter.
+/// The generations of a windowed filter, one for each slice that has items.
 ///
-/// Invariants: each generation has at least one sub-filter, and an age of its own, below [`Windowing::generations`].
-/// The size of a sub-filter follows from `of_generation` and its index in its generation.
+/// Invariants: each generation has at least one sub-filter. No two generations have the same age, and all ages are
+/// below [`Windowing::generations`]. The field `of_generation` and the index of a sub-filter in its generation
+/// determine the sub-filter's size.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Generations {
-    /// The parameters that the user gave. Those of the sub-filters, `of_generation`, are derived from these.
+    /// The parameters that the user gave. `of_generation` is derived from them.
     pub(super) params: Params,
     pub(super) windowing: Windowing,
     pub(super) of_generation: Params,

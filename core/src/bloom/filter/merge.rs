@@ -27,9 +27,10 @@ struct Planned<'a> {
     renewed: u64,
     /// The items of this slice in the other filters. Filters without items in this slice are left out.
     theirs: Vec<Part<'a>>,
-    /// The number of items of each sub-filter in the union; `None` if the filter's sub-filters do not change.
+    /// The number of items of each sub-filter in the union; `None` if the union adds nothing to this filter's slice.
     num_items: Option<Vec<u64>>,
-    /// Empty sub-filters to append to the slice, so that it has as many as the longest of the merged slices.
+    /// Empty sub-filters to append to this filter's slice. It then has as many as the merged slice with the most
+    /// sub-filters.
     added: Vec<SubFilter>,
 }
 
@@ -44,12 +45,12 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`, without expired slices. `merging` says how this filter's window
-    /// moves before and after the merge. The newest slice of the union is the latest of all filters. Returns whether
-    /// anything changed, and the removed sub-filters.
+    /// Turns the filter into the union with `others`, without expired slices. `merging` says whether this filter's
+    /// slices are renumbered before or after the merge. The newest slice of the union is the latest slice of all
+    /// filters. Returns whether anything changed, and the removed sub-filters.
     ///
-    /// If a merged sub-filter already has all bits of the union, the union takes over its number of items. Otherwise
-    /// the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
+    /// If one of the merged sub-filters already has all bits of the union, the union has the same number of items.
+    /// Otherwise the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] if the union's false-positive
@@ -154,8 +155,8 @@ impl BloomFilter {
 }
 
 impl Planned<'_> {
-    /// Merges the sub-filters that the other filters have for one slice into `ours`, this filter's sub-filters for it.
-    /// Returns how many items of the merged slice were added again in a later slice, which counts them.
+    /// Merges the sub-filters that the other filters have for this slice into `ours`, the sub-filters of this filter.
+    /// Returns how many items of the merged slice were added again in a later slice.
     fn unite(&self, ours: &mut [SubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
@@ -166,8 +167,9 @@ impl Planned<'_> {
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // The number of items that were added again in a later slice. If one of the filters has all bits of the merged
-        // slice, its number is kept, otherwise the fraction of such items in all filters together.
+        // The number of items that were added again in a later slice. If one of the filters already has all bits of the
+        // merged slice, its number is kept. Otherwise the fraction of such items in the merged slice is that in all
+        // filters together.
         let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
@@ -177,7 +179,7 @@ impl Planned<'_> {
             }
             (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
         }
-        // At most `items`, because `renewed` is at most `sum`.
+        // The cast loses nothing: `renewed` is at most `sum`, so the result is at most `items`.
         let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
         whole.unwrap_or(share).min(items)
     }
@@ -203,8 +205,9 @@ fn merged<'a>(
 /// a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
-/// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the union's
-/// false-positive rate, with all sub-filters that it may still append, would exceed the rate asked for.
+/// [`Error::Incompatible`] if sub-filters with the same index have different sizes or error rates.
+/// [`Error::RateExceeded`] if the union's false-positive rate, with all sub-filters that it may still append, would
+/// exceed the rate asked for.
 fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>>, Error> {
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
@@ -224,9 +227,9 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
-        // `nominal` is the rate that a full sub-filter should have. A sub-filter within its capacity counts with
-        // `nominal` at most, because only chance could raise its rate above. The newest counts with `nominal` at least,
-        // because it is filled before the union grows.
+        // `nominal` is the rate that a full sub-filter should have. The rate of a sub-filter within its capacity is
+        // taken as at most `nominal`, because only chance could raise it above. The rate of the last sub-filter is
+        // taken as at least `nominal`, because this sub-filter is filled before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),

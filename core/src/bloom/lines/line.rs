@@ -8,11 +8,12 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! An item has bits in `b` of the `L` lines, `g` in each. If the positions in a line were bits of `x` instead of `y`,
-//! the measured false-positive rate would be 36 to 88 % higher; with double hashing modulo 512, 7 to 25 % higher.
+//! An item sets `g` bits in each of its `b` lines, out of the filter's `L` lines. If the positions in a line were bits
+//! of `x` instead of `y`, the measured false-positive rate would be 36 to 88 % higher; with double hashing modulo 512,
+//! 7 to 25 % higher.
 //!
 //! The lines are chosen by enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
-//! Verification", 2004). Plain double hashing would choose the same line several times for some values of `d`.
+//! Verification", 2004). Plain double hashing would choose the same line several times for some hashes.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -74,7 +75,7 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// A count as a sum of eight numbers, to which AVX-512 adds at once.
+/// A count as a sum of eight numbers. One AVX-512 instruction adds to all eight.
 pub(in crate::bloom) type Count = [u64; 8];
 
 /// Sets an item's bits, the first `probes` positions in `places`. Adds the number of newly set bits to `free`. Returns
@@ -117,7 +118,7 @@ pub(in crate::bloom) mod avx512 {
     pub(in crate::bloom) struct Spread {
         /// In each lane, the index of the position's 64-bit word in the line.
         word: __m512i,
-        /// In each lane, the mask of the position's bit in this word.
+        /// In each lane, a word in which only the position's bit is set.
         bit: __m512i,
         /// The mask of the lanes in use: one lane for each of the item's bits.
         wanted: __mmask8,
@@ -134,7 +135,7 @@ pub(in crate::bloom) mod avx512 {
         Spread { word: _mm512_srli_epi64::<6>(place), bit, wanted: ((1u32 << probes) - 1) as u8 }
     }
 
-    /// Whether the bits at all positions in `spread` are set in the line.
+    /// Whether all bits of an item are set in the line. `spread` has their positions.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn has_all(line: &Line, spread: Spread) -> bool {
@@ -163,8 +164,9 @@ pub(in crate::bloom) mod avx512 {
     fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-        // A line in which only the item's bit `j` is set. For the bit's own word, `(place & 511) ^ start` is the index
-        // of the bit in the word. For every other word it is 64 or more, and shifting 1 by 64 or more gives 0.
+        // A line in which only the item's bit `j` is set. For each word, the position of this bit is XORed with the
+        // position of the word's first bit. For the bit's own word, the result is the index of the bit in the word. For
+        // every other word it is 64 or more, and shifting 1 by 64 or more gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));

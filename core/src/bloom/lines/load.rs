@@ -15,7 +15,8 @@ use super::super::bitmap::LINE_BITS;
 /// the stored format.
 pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// The number of bits per item with which a line holds the most items at a given error rate, and the load it then has.
+/// How many bits an item has to set in a line so that the line holds the most items at a given error rate, and the mean
+/// number of these items (the load).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
     /// The number of bits that an item sets in the line.
@@ -25,16 +26,16 @@ pub(super) struct FullestLine {
 }
 
 impl FullestLine {
-    /// The fullest line with an error rate of at most `line_rate`.
+    /// The line that holds the most items at an error rate of at most `line_rate`.
     pub(super) fn new(line_rate: f64) -> Self {
-        // The best number of bits is near log2(1/rate). If it is tried first, few other numbers need the slow
-        // `largest_load`.
+        // The best number of bits per item is near log2(1/rate), so this number is tried first. Few other numbers then
+        // need the slow `largest_load`.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = FullestLine { probes: guess, load: largest_load(LineRate::of(guess), line_rate) };
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
             let rate = LineRate::of(probes);
-            // The error rate grows with the load. So `probes` is better only if its rate at the best load so far is
-            // below the wanted rate.
+            // The error rate grows with the number of items (the load). So `probes` bits per item allow more items only
+            // if their error rate at the best load so far is below `line_rate`.
             if rate.at(best.load) < line_rate {
                 best = FullestLine { probes, load: largest_load(rate, line_rate) };
             }
@@ -65,11 +66,11 @@ fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
 
 const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 
-/// The error rate of a line that has `load` items on average, if an item sets `probes` bits in it: `sum over j of
-/// weights[j] * exp(-load * misses[j])`.
+/// The error rate of a line in which an item sets `probes` bits, as a function of the mean number of items on the line
+/// (the load): `sum over j of weights[j] * exp(-load * misses[j])`. [`Self::new`] explains the sum.
 pub(super) struct LineRate {
     probes: usize,
-    /// For each `j`, `(-1)^j * sum over d of P(an item sets d different bits) * C(d, j)`.
+    /// By inclusion and exclusion, for each `j`: `(-1)^j * sum over d of P(an item sets d different bits) * C(d, j)`.
     weights: [f64; NUM_TERMS],
     /// For each `j`, the probability that an item sets at least one of `j` given bits: `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
@@ -79,7 +80,7 @@ pub(super) struct LineRate {
 static LINE_RATES: LazyLock<[LineRate; NUM_TERMS]> = LazyLock::new(|| std::array::from_fn(LineRate::new));
 
 impl LineRate {
-    /// The error rate of a line in which an item sets `probes` bits, at most [`MAX_PROBES_PER_LINE`].
+    /// The error rate of a line in which an item sets `probes` bits. `probes` is at most [`MAX_PROBES_PER_LINE`].
     pub(super) fn of(probes: u32) -> &'static LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }
@@ -88,7 +89,8 @@ impl LineRate {
     ///
     /// An absent item is reported as present if all of its `d` distinct bits are 1. By inclusion and exclusion, this
     /// probability is an alternating sum over the subsets of these bits. A subset of `j` bits contributes the
-    /// probability that all `j` bits are 0: `exp(-load * misses[j])`.
+    /// probability that all `j` bits are 0. That is `exp(-load * misses[j])` if the line has `load` items on average,
+    /// and `misses[j]` is the probability that an item sets at least one of the `j` bits.
     fn new(probes: usize) -> Self {
         let bits = f64::from(LINE_BITS);
         // `distinct[d]` is the probability that the bits so far have `d` different positions.
@@ -116,7 +118,7 @@ impl LineRate {
         LineRate { probes, weights, misses }
     }
 
-    /// The error rate of a line at this load, with a rounding error of about 1e-14.
+    /// The error rate of a line with `load` items on average. The absolute rounding error is about 1e-14.
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));

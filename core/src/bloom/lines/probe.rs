@@ -37,8 +37,8 @@ macro_rules! with_shape {
     };
 }
 
-/// Defines a function that is compiled for each usual number of lines and bits per item, with and without AVX-512. Its
-/// body gets these numbers, and a function for one line: `has` or `fill` of [`mod@line`].
+/// Defines a function that is compiled for each pair in `with_shape!` (lines, and bits per line), with and without
+/// AVX-512. Its body can call `$line`, which is the function `has` or `fill` of [`mod@line`].
 macro_rules! kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($shape:ident, $line:ident($($operand:ident),*) $(, $arg:ident: $type:ty)*)
         -> $output:ty $body:block) => {
@@ -63,7 +63,7 @@ macro_rules! kernel {
 /// A mask of up to eight bitmaps that are looked up together. A set bit says that the bitmap may contain the item.
 pub(in crate::bloom) type Candidates = u8;
 
-/// Whether all bits of an item are set in its lines `which`; 0 is its first line.
+/// Whether all bits of an item are set in those of its lines that `which` selects, where 0 is the item's first line.
 #[inline(always)]
 fn has_all(
     lines: &[Line],
@@ -82,7 +82,7 @@ fn has_all(
     true
 }
 
-/// Sets all bits of an item. Adds the number of newly set bits to `free`. Returns whether a bit was newly set.
+/// Sets all bits of an item, and adds the number of those that were 0 to `free`. Returns whether any was 0.
 #[inline(always)]
 fn fill_all(
     lines: &mut [Line],
@@ -125,8 +125,7 @@ kernel! {
     ) -> Marks {
         let all = shape.0;
         let mut found = 0;
-        // Two loops, so that the compiler knows the range of lines and unrolls `has_all`. It would not inline `fold`
-        // and `for_each`.
+        // Each case has a loop of its own, so that the compiler knows the range of lines and unrolls `has_all`.
         if screened {
             for i in marked(pending) {
                 found |= Marks::from(has_all(lines, hashes[i], 1..all, shape, has)) << i;
@@ -157,9 +156,10 @@ kernel! {
 }
 
 kernel! {
-    /// The second step of a look-up in several bitmaps, for the hashes in the mask `pending`. For each hash,
-    /// `candidates` has the mask of the bitmaps in which all its bits in its first line are set. Only in these bitmaps,
-    /// its other lines are tested. Returns the mask of the hashes that any bitmap contains.
+    /// The second step of a look-up in several bitmaps, for the hashes in the mask `pending`. The first step tested the
+    /// first line of each hash, and wrote to `candidates` the mask of the bitmaps in which all bits there were set.
+    /// This step tests the other lines of the hash in these bitmaps. Returns the mask of the hashes that any bitmap
+    /// contains.
     pub(in crate::bloom) fn contains_rest_chunk(
         shape, has(line, places, probes),
         bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
@@ -194,7 +194,7 @@ kernel! {
     }
 }
 
-/// Prefetches an item's lines `which`; 0 is its first line.
+/// Prefetches those lines of an item that `which` selects, where 0 is the item's first line.
 #[inline(always)]
 pub(in crate::bloom) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

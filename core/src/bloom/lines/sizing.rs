@@ -23,7 +23,8 @@ const MARGIN: f64 = 1.005;
 /// The fraction of a filter's error rate that its first sub-filter may have. Part of the stored format.
 const FIRST_SHARE: f64 = 0.9;
 
-/// The fraction of a filter's error rate that all later sub-filters together may have. Part of the stored format.
+/// The fraction of a filter's error rate that all sub-filters after the first may have together. Part of the stored
+/// format.
 const LATER_SHARE: f64 = 0.1;
 
 /// Up to this error rate, a filter is full when its number of items reaches its capacity. A filter with a higher rate
@@ -86,7 +87,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
     let shape = rated_shape(error_rate);
     let num_lines = shape.num_lines(capacity);
-    // The number of bits, 2^9 per line, must be below 2^64.
+    // A line has 2^9 bits, so fewer than 2^55 lines have fewer than 2^64 bits.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
     let expected = "of an addressable size at this error rate";
     Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
@@ -136,8 +137,7 @@ pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
-/// The number of lines per item, and the load, for an error rate. Recent results are cached, because a server may load
-/// a million filters of one rate.
+/// Recent results are cached, because a server may load a million filters of one rate.
 fn rated_shape(error_rate: f64) -> RatedShape {
     const CACHED_BITS: u32 = 7;
     thread_local! {
@@ -155,7 +155,8 @@ fn rated_shape(error_rate: f64) -> RatedShape {
     })
 }
 
-/// The smallest number of lines per item with which no line needs a rate below 1/[`RAREST_LINE_ERROR`]: at most 141.
+/// The smallest number of lines per item with which the error rate of each line is at least 1/[`RAREST_LINE_ERROR`].
+/// The result is at most 141.
 fn lines_per_item(error_rate: f64) -> u32 {
     // `-ln(p)` instead of `ln(1/p)`, since 1/p is infinite for subnormal p. Without `- 1e-9`, rounding could add a line
     // if p is exactly the `b`-th power of 1/200.

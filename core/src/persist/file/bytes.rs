@@ -27,7 +27,7 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     });
     written.map_err(|error| match error {
         FileError::Value(error) => error,
-        // Writing to a `Vec` cannot fail, and no chunk of a dump is too large for a file.
+        // No other error is expected: writing to a `Vec` cannot fail, and no chunk of a dump is too large for a file.
         other => error::Error::corrupt("file", "what a list takes", other),
     })
 }
