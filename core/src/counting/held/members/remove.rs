@@ -5,6 +5,7 @@
 
 use super::Members;
 use super::arena::Records;
+use super::group::Index;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
@@ -85,8 +86,8 @@ impl<T: Tag> Members<T> {
         // A growing set may take up to three times the memory that it needs. It is copied to a smaller buffer only if
         // it takes more than four times. So adding and removing a member again and again does not copy it each time.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
-        let needed = Self::bytes_of_read(self.as_bytes().len() as u64, room);
-        if needed < self.heap_bytes() / 4
+        let arena = self.as_bytes().len();
+        if arena + Index::new(self.len(), self.index.record, arena).bytes() < self.buffer.len() / 4
             && let Ok(smaller) = self.compact(room, seed)
         {
             *self = smaller;
@@ -143,6 +144,19 @@ mod tests {
             assert_eq!(members.heap_bytes(), 0);
             assert!(LOOKED_AT.get() <= u64::from(number), "{} of {number}", LOOKED_AT.get());
         }
+    }
+
+    /// A set of members of two bytes has no index, and shrinks as well.
+    #[test]
+    fn a_set_without_an_index_shrinks() {
+        let mut members = Members::new();
+        (0..255u32).for_each(|number| insert(&mut members, number.to_string().as_bytes()));
+        let full = members.heap_bytes();
+        for _ in 16..255 {
+            members.remove([0].into_iter(), 7);
+        }
+        assert_eq!((members.len(), members.as_bytes().len()), (16, 32));
+        assert!(members.heap_bytes() <= 4 * 32 + 16, "{} of {full}", members.heap_bytes());
     }
 
     /// Removes all of `items` in one call.
