@@ -23,7 +23,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     /// The cache of [`Self::with_words`].
     const LAST_WORDS: &'static LastWords<Self>;
 
-    /// The configured default parameters. `command` has all arguments of the running command.
+    /// The parameters of a key that a command without options creates. For a filter, the name of
+    /// the command decides the layout: it is the first of the arguments `command`.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self;
 
     /// The parameters from `options`, with the defaults for missing options.

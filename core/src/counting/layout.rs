@@ -34,7 +34,7 @@ pub const MIN_SEGMENT_BITS: u32 = 8;
 /// The base-2 logarithm of the largest number of slots that a segment may have: 2^16, so that the position of a slot in
 /// its segment fits in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;
-/// The largest number of segments of a bitmap.
+/// The largest number of segments of a bitmap: that of the smallest segments.
 pub(crate) const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
 /// For each possible size of segments, from 2^8 to 2^16 slots, the largest standard error of counters with 251 to 10^10

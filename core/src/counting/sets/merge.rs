@@ -96,7 +96,7 @@ fn newest(counters: &[&Counter]) -> u64 {
     counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
 }
 
-/// The counter whose bitmap is the smallest: `own`, or one of `counters` that estimates.
+/// The counter with the smallest bitmap, of `own` and those of `counters` that have a bitmap.
 fn coarsest<'a>(own: &'a Counter, counters: &[&'a Counter]) -> &'a Counter {
     let with_slots = counters.iter().copied().filter(|counter| counter.has_slots());
     once(own).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(own)

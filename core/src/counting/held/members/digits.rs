@@ -4,7 +4,8 @@ use multiversion::multiversion;
 
 /// The lengths of hexadecimal texts that are kept in half as many bytes. The longest common ones are SHA-256 hashes.
 pub(super) const HEX_DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
-/// The largest number of characters of a member that is kept as hexadecimal digits, as a UUID or as a number.
+/// Members of up to this number of characters may be encoded: as hexadecimal digits, as a UUID or as a number. Longer
+/// members are kept as text.
 pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
 /// The number of bytes for [`MOST_CHARACTERS`] hexadecimal digits: one for two digits.
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
