@@ -237,7 +237,7 @@ test-image: setup-image ## Build the images on base images made here, and run th
 	@scripts/tools.sh images
 	@$(EMULATED) packaging/test/images.sh
 
-release: ## Rehearse the release of VERSION=0.1.0, as root: check, build and collect everything for both processors in target/release-0.1.0/, and list the remaining manual steps; FINAL=1: fail if anything is missing; PROCESSORS=amd64: for one
+release: ## Rehearse the release of VERSION=0.1.0, as root: check, build and collect everything for both processors in target/release-0.1.0/, and list the remaining manual steps; FINAL=1: fail if anything is missing; PROCESSORS=amd64: for one; BASES=made: images on the base images of make test-image
 	@scripts/release.sh check "$(VERSION)"
 	@for arch in $(PROCESSORS); do $(MAKE) package wheel ARCH=$$arch; $(MAKE) package ARCH=$$arch LIBC=musl; done
 	@scripts/setup.sh images

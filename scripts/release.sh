@@ -7,6 +7,7 @@
 #   scripts/release.sh gather VERSION    its packages, wheels and images, the crates, and what was measured
 #
 # An error stops the script. A missing part is listed at the end; with FINAL=1 it also stops the script.
+# For machines without a registry, BASES=made builds the images on the base images of `make test-image`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -74,7 +75,13 @@ take() {
 
 # Builds the images for processor $1, and lists them with their digests. They are not copied.
 images() {
-    local image name run=()
+    local image name apart run=()
+    if [[ ${BASES:-} == made ]]; then
+        # `make test-image` keeps them apart from the images of the machine.
+        apart=$PWD/$(ARCH=$1 scripts/image.sh folder)
+        export CONTAINERS_CONF=$apart/containers.conf CONTAINERS_STORAGE_CONF=$apart/storage.conf
+        gap "images for $1 are on base images made here: leave out BASES=made"
+    fi
     [[ $1 == "$(dpkg --print-architecture)" ]] || run=(scripts/arm64.sh emulated)
     for image in $(scripts/image.sh list); do
         name=$(ARCH=$1 scripts/image.sh name "$image")
