@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Rehearses a release: checks everything that a program can check, collects the files to publish in
-# target/release-VERSION/, and lists the remaining manual steps. It does not tag, push, publish or sign anything.
+# target/release-VERSION/, and lists what is left for the owner. It does not tag, push, publish or sign anything.
 # `make release VERSION=X.Y.Z` runs it.
 #
 #   scripts/release.sh check VERSION     the tree: clean, versions agree, golden files, changelog, names and addresses
 #   scripts/release.sh gather VERSION    its packages, wheels and images, the crates, and what was measured
 #
-# An error stops the script. A missing part is listed at the end; with FINAL=1 it also stops the script.
+# An error stops the script. A gap, such as a missing part, is listed at the end; with FINAL=1 it also stops the script.
 # For machines without a registry, BASES=made builds the images on the base images of `make test-image`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { printf 'release: %s\n' "$*" >&2; exit 1; }
 step() { printf 'release: %s\n' "$*"; }
-gaps=()
+# What the owner does about gaps, in his order, and the names of missing files.
+gaps=() missing=()
 gap() { gaps+=("$*"); }
 
 command=${1:-} version=${2:-}
@@ -26,14 +27,15 @@ identity() { scripts/identity.py "$1"; }
 changes() { awk -v head="## [$version]" '/^## /{ inside = index($0, head) == 1 } inside' CHANGELOG.md; }
 
 find_gaps() {
-    local key date image golden
+    local keys date golden
     [[ -z $(git status --porcelain) ]] || fail "the tree is not clean: $(git status --porcelain | head -n 3)"
     scripts/identity.py check
-    for key in $(scripts/identity.py missing); do gap "packaging/identity.toml has no $key"; done
+    keys=$(scripts/identity.py missing | paste -sd ' ')
+    [[ -z $keys ]] || gap "Fill in packaging/identity.toml ($keys), and run scripts/identity.py write"
     date=$(changes | sed -nE '1s/^## \[[^]]*\] - (.*)/\1/p')
     [[ -n $date ]] || fail "CHANGELOG.md has no heading '## [$version] - DATE'"
-    [[ $date =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || gap "CHANGELOG.md says '$date' where the date will be"
-    ! grep -q "^Version .*not released yet" README.md || gap "README.md says 'not released yet'"
+    [[ $date =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || gap "Write the date into CHANGELOG.md, which says '$date'"
+    ! grep -q "^Version .*not released yet" README.md || gap "Take 'not released yet' out of README.md"
     # `check` has verified the list. Every line of an earlier tag's list must still be there.
     golden=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || return 0
     [[ $golden != "v$version" ]] || fail "the tag $golden is there already"
@@ -66,11 +68,11 @@ check() {
         fail "golden files: the message is above"
 }
 
-# Copies matching files into $out. If there are none, records the missing part $1.
+# Copies matching files into $out. If there are none, $1 is missing.
 take() {
     local files=()
     mapfile -t files < <(compgen -G "$2" || true)
-    if ((${#files[@]})); then cp "${files[@]}" "$out/"; else gap "$1"; fi
+    if ((${#files[@]})); then cp "${files[@]}" "$out/"; else missing+=("$1"); fi
 }
 
 # Builds the images for processor $1, and lists them with their digests. They are not copied.
@@ -80,12 +82,11 @@ images() {
         # `make test-image` keeps them apart from the images of the machine.
         apart=$PWD/$(ARCH=$1 scripts/image.sh folder)
         export CONTAINERS_CONF=$apart/containers.conf CONTAINERS_STORAGE_CONF=$apart/storage.conf
-        gap "images for $1 are on base images made here: leave out BASES=made"
     fi
     [[ $1 == "$(dpkg --print-architecture)" ]] || run=(scripts/arm64.sh emulated)
     for image in $(scripts/image.sh list); do
         name=$(ARCH=$1 scripts/image.sh name "$image")
-        ARCH=$1 "${run[@]}" scripts/image.sh build "$image" || { gap "no image $name: the message is above"; continue; }
+        ARCH=$1 "${run[@]}" scripts/image.sh build "$image" || { missing+=("image $name"); continue; }
         "${ENGINE:-podman}" image inspect --format "{{.Id}} $name" "$name" >>"$out/images.txt"
     done
 }
@@ -106,19 +107,22 @@ gather() {
         [[ $made == "$commit" ]] || fail "$archive is of another commit: make package"
     done
     for kind in -x86_64-linux-gnu -x86_64-linux-musl -aarch64-linux-gnu -aarch64-linux-musl; do
-        take "no archive$kind" "target/package*/rollcall-$version$kind*"
+        take "archive$kind" "target/package*/rollcall-$version$kind*"
     done
-    for kind in amd64 arm64; do take "no Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
+    for kind in amd64 arm64; do take "Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
     for kind in x86_64 aarch64; do
-        take "no wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"
+        take "wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"
     done
-    take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
+    take "sdist" "target/python/wheels/rollcall_redis-$version.tar.gz"
     step "images"
     for kind in ${PROCESSORS:-}; do images "$kind"; done
-    [[ -s $out/images.txt ]] || gap "no images"
+    [[ -n ${PROCESSORS:-} ]] || missing+=("images")
+    ((!${#missing[@]})) ||
+        gap "Make what is missing; messages above say why: $(printf '%s, ' "${missing[@]}" | sed 's/, $//')"
+    [[ ${BASES:-} != made ]] || gap "Build the images on the official base images: leave out BASES=made"
     step "measurements"
-    [[ -e target/accuracy/tables.md ]] || gap "no tables of accuracy: make accuracy"
-    compgen -G "target/benchmarks/*.md" >/dev/null || gap "no tables of benchmarks: make bench"
+    [[ -e target/accuracy/tables.md ]] || gap "Measure accuracy: make accuracy"
+    compgen -G "target/benchmarks/*.md" >/dev/null || gap "Measure speed: make bench"
     mkdir -p target/accuracy target/benchmarks
     tar --create --gzip --file "$out/rollcall-$version-measurements.tar.gz" --directory target accuracy benchmarks
     step "crates: each compiled from what would be published (some minutes the first time)"
@@ -131,24 +135,28 @@ gather() {
     (cd "$out" && LC_ALL=C && sha256sum -- * >SHA256SUMS)
     (cd "$out" && LC_ALL=C && for file in *; do printf '  %10d  %s\n' "$(stat -c %s "$file")" "$file"; done)
     left | tee "$out/LEFT.md"
-    ((!${#gaps[@]})) || [[ ${FINAL:-} != 1 ]] || fail "${#gaps[@]} gaps, named above"
+    (($(wc -l <"$out/LEFT.md") <= 30)) || fail "what is left takes more than 30 lines: join some"
+    ((!${#gaps[@]})) || [[ ${FINAL:-} != 1 ]] || fail "${#gaps[@]} gaps, the first steps above"
     step "$version is rehearsed, with ${#gaps[@]} gaps: $out"
 }
 
-# Prints the remaining manual steps.
+# Prints what is left for the owner, in the order in which he does it.
 left() {
-    printf '# Left for a person, before %s is published\n\n' "$version"
-    ((!${#gaps[@]})) || printf -- '- gap: %s\n' "${gaps[@]}"
-    cat <<END
-- Tag and push: git tag -s v$version && git push origin v$version. The workflow builds for both
-  processors, tests and attests.
-- Sign: gpg --armor --detach-sign SHA256SUMS
-- Publish crates, in this order: cargo publish -p $(identity crate_library) && cargo publish -p $(identity crate_tool)
-- Publish $(identity python_package): twine upload the wheels and the sdist
-- Push the images to $(identity image | grep . || echo "the registry that identity.toml will name"), by digest as in
-  images.txt
-- Check the published files: docs/releasing.md, "How to check a release"
-END
+    local steps=("${gaps[@]}")
+    ((!${#gaps[@]})) || steps+=("Commit, and run again: make release VERSION=$version FINAL=1")
+    steps+=(
+        "Tag and push: git tag -s v$version && git push origin v$version"
+        "Wait for the workflow 'release', which builds, tests, attests and publishes the packages and wheels"
+        "Give the release its notes: gh release edit v$version --notes-file $out/NOTES.md"
+        "Sign its sums: gh release download v$version --pattern SHA256SUMS && gpg --armor --detach-sign SHA256SUMS"
+        "Add the signature: gh release upload v$version SHA256SUMS.asc"
+        "Publish crates: cargo publish -p $(identity crate_library) && cargo publish -p $(identity crate_tool)"
+        "Publish $(identity python_package): twine upload the wheels and the sdist in $out"
+        "Push the images of $out/images.txt to $(identity image | grep . || echo "the registry of identity.toml")"
+        "Check the published files: docs/releasing.md, 'How to check a release'"
+    )
+    printf '# Left for the owner, in this order, before %s is published\n\n' "$version"
+    printf '%s\n' "${steps[@]}" | awk '{ print NR ". " $0 }'
 }
 
 "$command"
