@@ -45,7 +45,7 @@ FETCH_ARM64 := $(if $(CROSS),scripts/arm64.sh fetch)
 EMULATED := $(if $(CROSS),scripts/arm64.sh emulated)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image
+.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image
 
 help: ## List the targets (the default)
 	@echo "make TARGET, where TARGET is one of"
@@ -147,6 +147,9 @@ golden: build ## Rewrite the golden files of the stored format, core/tests/golde
 	ROLLCALL_WRITE_GOLDEN=1 cargo test --locked --package rollcall-core --test golden every_kind_of_value_is_stored
 	ROLLCALL_WRITE_GOLDEN=1 $(WITH) $(SERVER_TESTS) persistence_golden::files_are_written
 
+commands: setup-test build ## Rewrite docs/commands.json, the commands for programs, after a change of the command table
+	@ROLLCALL_WRITE_COMMANDS=1 scripts/servers.py with redis-8.10.2 -- $(SERVER_TESTS) commands_json
+
 build: ## Build the optimised module: target/release/librollcall.so
 	cargo build --release --locked
 	@mkdir -p target/run
@@ -237,7 +240,7 @@ test-image: setup-image ## Build the images on base images made here, and run th
 	@scripts/tools.sh images
 	@$(EMULATED) packaging/test/images.sh
 
-release: ## Rehearse the release of VERSION=0.1.0, as root: check, build and collect everything for both processors in target/release-0.1.0/, and list the remaining manual steps; FINAL=1: fail if anything is missing; PROCESSORS=amd64: for one; BASES=made: images on the base images of make test-image
+release: ## Rehearse the release of VERSION=0.1.0, as root: check, build and collect everything for both processors in target/release-0.1.0/, and list what is left, step by step; FINAL=1: fail if anything is missing; PROCESSORS=amd64: for one; BASES=made: images on the base images of make test-image
 	@scripts/release.sh check "$(VERSION)"
 	@for arch in $(PROCESSORS); do $(MAKE) package wheel ARCH=$$arch; $(MAKE) package ARCH=$$arch LIBC=musl; done
 	@scripts/setup.sh images

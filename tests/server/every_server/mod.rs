@@ -6,6 +6,7 @@ mod commands_beside_names;
 mod commands_bloom;
 mod commands_counting;
 mod commands_expiry;
+mod commands_json;
 mod commands_member_forms;
 mod commands_members;
 mod commands_removal;
