@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use redis::Value;
+use serde_json::Value as Json;
 
 use console::Example;
-use rollcall_testkit::client::{Client, field, pairs, text};
+use rollcall_testkit::client::{pairs, text};
 use rollcall_testkit::server::Server;
 
 /// A document of the repository.
@@ -60,14 +60,6 @@ fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The names of the module's commands, in capitals. RF.* commands are left out, because they are documented under BF.*.
-fn commands(client: &mut Client) -> BTreeSet<String> {
-    let all: BTreeSet<_> =
-        client.list("COMMAND LIST FILTERBY MODULE rollcall").iter().map(|name| text(name).to_uppercase()).collect();
-    let is_twin = |name: &String| name.strip_prefix("RF.").is_some_and(|rest| all.contains(&format!("BF.{rest}")));
-    all.iter().filter(|name| !is_twin(name)).cloned().collect()
-}
-
 #[test]
 fn examples_print_what_is_shown() {
     let mut wrong = Vec::new();
@@ -86,25 +78,26 @@ fn examples_print_what_is_shown() {
 
 #[test]
 fn every_command_has_a_section_with_an_example() {
-    let server = Server::start();
-    let mut client = server.client();
     let documents = documents();
     let list = document(&documents, "docs/commands.md");
+    // Server tests compare this file with the module.
+    let commands = fs::read(root().join("docs/commands.json")).expect("docs/commands.json");
+    let commands: serde_json::Map<String, Json> = serde_json::from_slice(&commands).expect("JSON");
     let mut wrong = Vec::new();
-    for command in commands(&mut client) {
+    for (command, about) in &commands {
         let page = if command.starts_with("LC.") { "docs/counting.md" } else { "docs/bloom.md" };
         let anchor = command.to_lowercase().replace('.', "");
         let row = format!("| [`{command}`]({}#{anchor}) |", page.trim_start_matches("docs/"));
         if !list.text.lines().any(|line| line.starts_with(&row)) {
             wrong.push(format!("docs/commands.md: no row that begins {row}"));
         }
-        let Some(section) = section(&document(&documents, page).text, &command) else {
+        let Some(section) = section(&document(&documents, page).text, command) else {
             wrong.push(format!("{page}: no section {command}"));
             continue;
         };
         let calls = |example: &Example| {
             let name = example.command.split_whitespace().next().unwrap_or_default();
-            name.eq_ignore_ascii_case(&command)
+            name.eq_ignore_ascii_case(command)
         };
         if !console::examples(page, &section).iter().any(calls) {
             wrong.push(format!("{page}: no example of {command} in its section"));
@@ -112,11 +105,9 @@ fn every_command_has_a_section_with_an_example() {
         if !section.contains("**Reply**") {
             wrong.push(format!("{page}: no **Reply** in the section of {command}"));
         }
-        let docs = client.cmd(&format!("COMMAND DOCS {command}"));
-        let (_, docs) = pairs(&docs).remove(0);
         let experts = for_experts(&document(&documents, page).text);
-        for token in tokens(&field(&docs, "arguments")) {
-            if !section.contains(&token) && !experts.contains(&token) {
+        for token in tokens(&about["arguments"]) {
+            if !section.contains(token) && !experts.contains(token) {
                 wrong.push(format!(
                     "{page}: {command} takes {token}, and neither its section nor that for experts says so"
                 ));
@@ -142,18 +133,12 @@ fn for_experts(text: &str) -> &str {
     section.split("\n##").next().unwrap_or_default()
 }
 
-/// The tokens in an argument list of COMMAND DOCS, including nested arguments.
-fn tokens(arguments: &Value) -> Vec<String> {
-    let Value::Array(arguments) = arguments else { return Vec::new() };
+/// The tokens in a list of arguments, including nested arguments.
+fn tokens(arguments: &Json) -> Vec<&str> {
     let mut found = Vec::new();
-    for argument in arguments {
-        for (label, value) in pairs(argument) {
-            match label.as_str() {
-                "token" => found.push(text(&value)),
-                "arguments" => found.extend(tokens(&value)),
-                _ => {}
-            }
-        }
+    for argument in arguments.as_array().into_iter().flatten() {
+        found.extend(argument["token"].as_str());
+        found.extend(tokens(&argument["arguments"]));
     }
     found
 }
