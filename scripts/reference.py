@@ -32,12 +32,16 @@ def repository() -> str:
     return address and f"{address}/blob/v{version}"
 
 
+def pages(folder: Path) -> list[Path]:
+    return [folder / "SECURITY.md", *folder.glob("docs/**/*.md"), folder / "docs/llms.txt"]
+
+
 def write(folder: Path, monitoring: str) -> None:
     shutil.rmtree(folder / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder / "docs", copy_function=shutil.copyfile)
     shutil.copyfile(ROOT / "SECURITY.md", folder / "SECURITY.md")
     address = repository()
-    for page in [folder / "SECURITY.md", *folder.glob("docs/**/*.md")]:
+    for page in pages(folder):
         here = page.relative_to(folder).parent
 
         def link(found: re.Match[str]) -> str:
@@ -64,7 +68,7 @@ def anchors(page: Path) -> set[str]:
 
 def check(folder: Path) -> list[str]:
     links = []
-    for page in [folder / "SECURITY.md", *folder.glob("docs/**/*.md")]:
+    for page in pages(folder):
         text = "".join(FENCES.split(page.read_text())[::2])
         links += [(page, target) for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
     for source in [*ROOT.glob("src/**/*.rs"), *ROOT.glob("cli/src/**/*.rs"), *ROOT.glob(f"{MONITORING}/*")]:

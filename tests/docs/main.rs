@@ -37,7 +37,7 @@ fn documents() -> Vec<Document> {
     for folder in ["docs", "docs/tutorials", "examples"] {
         for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
             let name = Path::new(folder).join(entry.expect("an entry of the folder").file_name());
-            if name.extension().is_some_and(|extension| extension == "md") {
+            if name.extension().is_some_and(|extension| extension == "md" || extension == "txt") {
                 names.push(name);
             }
         }
@@ -260,6 +260,25 @@ fn links_lead_somewhere() {
         }
     }
     assert_none(&wrong);
+}
+
+/// The form of <https://llmstxt.org>: a title, a quotation, and sections that are lists of links with a line each.
+#[test]
+fn llms_txt_leads_to_every_page() {
+    let documents = documents();
+    let Document { text, .. } = document(&documents, "docs/llms.txt");
+    let mut lines = text.lines().filter(|line| !line.is_empty());
+    assert!(lines.next().is_some_and(|title| title.starts_with("# ")));
+    assert!(lines.next().is_some_and(|summary| summary.starts_with("> ")));
+    let listed = lines.skip_while(|line| !line.starts_with("## "));
+    let is_item = |line: &str| line.starts_with("- [") && line.contains("](") && line.contains("): ");
+    assert_none(
+        &listed.filter(|line| !line.starts_with("## ") && !is_item(line)).map(str::to_owned).collect::<Vec<_>>(),
+    );
+    let links = links(text);
+    let pages = documents.iter().filter_map(|page| page.name.strip_prefix("docs/"));
+    let missing = pages.filter(|page| *page != "llms.txt" && !links.iter().any(|link| link == page));
+    assert_none(&missing.map(|page| format!("docs/llms.txt: no {page}")).collect::<Vec<_>>());
 }
 
 /// The targets of the links in a document, outside of code.
