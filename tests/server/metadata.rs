@@ -216,34 +216,6 @@ fn every_command_is_documented() {
 }
 
 #[test]
-fn documented_arguments_are_those_of_the_syntax() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (name, tokens) in [
-        ("bf.reserve", &["EXPANSION", "NONSCALING", "WINDOW", "MANUAL", "SLICES", "REFRESH", "PXAT"][..]),
-        ("bf.insert", &["CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING", "EX", "PXAT", "VOLATILE", "ITEMS"]),
-        ("bf.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "VOLATILE", "ITEMS"]),
-        ("lc.reserve", &["ERROR", "EXACT", "WINDOW", "MANUAL", "SLICES", "EX", "PX", "EXAT", "PXAT"]),
-        ("lc.members", &["SINCE"]),
-        ("lc.unioncard", &["SINCE"]),
-        ("lc.intercard", &["SINCE"]),
-        ("lc.diffcard", &["SINCE"]),
-        ("lc.union", &["SINCE"]),
-        ("lc.inter", &["SINCE"]),
-        ("lc.diff", &["SINCE"]),
-        ("bf.advance", &["CLOCK"]),
-        ("lc.advance", &["CLOCK"]),
-        ("lc.insert", &["ERROR", "EXACT", "NOCREATE", "EX", "PXAT", "VOLATILE", "ITEMS"]),
-        ("lc.admit", &["LIMIT", "ALL", "DRYRUN", "ERROR", "EXACT", "NOCREATE", "VOLATILE", "ITEMS"]),
-    ] {
-        let docs = show(&client.cmd(&format!("COMMAND DOCS {name}")));
-        for token in tokens {
-            assert!(docs.contains(&format!("\"{token}\"")), "{name}: no {token} in {docs}");
-        }
-    }
-}
-
-#[test]
 fn getkeys_finds_every_key_and_nothing_else() {
     let server = Server::start();
     let mut client = server.client();
