@@ -22,7 +22,6 @@ mod server;
 mod table;
 mod watch;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,30 +48,6 @@ struct Cli {
 /// Time after a signal in which a command ends between two steps and removes its temporary data.
 const END_TIME: Duration = Duration::from_secs(10);
 
-/// Rewrites `check --against KEY` to `compare KEY` and `check --cluster` to `nodes --cluster`, since people look for
-/// these commands under both names.
-fn with_other_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    const AGAINST: &str = "--against";
-    let is_against = |argument: &OsString| argument.as_encoded_bytes().starts_with(AGAINST.as_bytes());
-    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
-    let command = arguments.iter().skip(1).position(|argument| !is_option(argument)).map(|at| at + 1);
-    let Some(command) = command.filter(|&at| arguments[at] == "check") else { return arguments };
-    if arguments.iter().any(|argument| argument == "--cluster") && !arguments.iter().any(is_against) {
-        arguments[command] = "nodes".into();
-        return arguments;
-    }
-    let key = |argument: &OsString| argument.to_str()?.strip_prefix(AGAINST)?.strip_prefix('=').map(OsString::from);
-    if let Some(at) = arguments.iter().position(|argument| argument == AGAINST) {
-        arguments.remove(at);
-    } else if let Some((at, key)) = arguments.iter().enumerate().find_map(|(at, argument)| Some((at, key(argument)?))) {
-        arguments[at] = key;
-    } else {
-        return arguments;
-    }
-    arguments[command] = "compare".into();
-    arguments
-}
-
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
@@ -84,9 +59,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let arguments = with_other_names(std::env::args_os().collect());
-    let asks_json = arguments.iter().any(|argument| argument == "--json");
-    let Cli { json, command } = match Cli::try_parse_from(arguments) {
+    let asks_json = std::env::args_os().any(|argument| argument == "--json");
+    let Cli { json, command } = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and version are no errors, but fail if they cannot be printed.
         Err(said) if !said.use_stderr() => return output::written(said.print()).map(|()| ExitCode::SUCCESS),
@@ -122,23 +96,6 @@ mod tests {
                 _ => vec![part],
             });
             assert!(Cli::try_parse_from(words).is_ok(), "{example}");
-        }
-    }
-
-    #[test]
-    fn a_check_against_a_key_is_a_comparison_and_one_of_a_cluster_asks_its_nodes() {
-        for (given, meant) in [
-            ("rollcall check --against k s", "rollcall compare k s"),
-            ("rollcall --json check --against=k s --url u", "rollcall --json compare k s --url u"),
-            ("rollcall check --url u --against k --file f", "rollcall compare --url u k --file f"),
-            ("rollcall check --against k s --cluster", "rollcall compare k s --cluster"),
-            ("rollcall check --cluster --url u", "rollcall nodes --cluster --url u"),
-            ("rollcall check file items", "rollcall check file items"),
-            ("rollcall compare --against", "rollcall compare --against"),
-            ("rollcall", "rollcall"),
-        ] {
-            let words: Vec<OsString> = given.split(' ').map(OsString::from).collect();
-            assert_eq!(with_other_names(words).join(std::ffi::OsStr::new(" ")), meant, "{given}");
         }
     }
 }

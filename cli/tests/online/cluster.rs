@@ -50,7 +50,7 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
 #[test]
 fn nodes_that_cannot_take_every_key_are_named() {
     let nodes = cluster(2);
-    for command in [&["--json", "nodes"][..], &["--json", "check", "--cluster"]] {
+    for command in [&["--json", "nodes"][..], &["--json", "nodes", "--cluster"]] {
         let rows = tool(&[command, &["--url", &url(&nodes[1])]].concat()).expect(0).json();
         let rows = rows.as_array().expect("rows");
         assert_eq!(rows.iter().map(|row| row["slots"].as_u64()).collect::<Vec<_>>(), [Some(8192); 2]);
@@ -87,7 +87,7 @@ fn nodes_that_cannot_take_every_key_are_named() {
         (rows.len() == 4 && expected.iter().all(|(server, row)| row_of(server).map(shown).as_deref() == Some(*row)))
             .then_some(())
     });
-    let ended = tool(&["check", "--cluster", "--url", &url(&nodes[0])]).expect(1);
+    let ended = tool(&["nodes", "--cluster", "--url", &url(&nodes[0])]).expect(1);
     assert!(ended.err.contains("2 of 4 nodes cannot take all keys"), "{}", ended.err);
     for line in [
         format!("127.0.0.1:{}: no-module: the module is not loaded", bare.port()),
@@ -101,6 +101,6 @@ fn nodes_that_cannot_take_every_key_are_named() {
     assert!(rows.as_array().expect("rows").iter().any(|row| problems(row) == "down"), "{rows}");
 
     let single = Server::start();
-    let ended = tool(&["check", "--cluster", "--url", &url(&single)]).expect(3);
+    let ended = tool(&["nodes", "--cluster", "--url", &url(&single)]).expect(3);
     assert!(ended.err.contains("cluster support disabled"), "{}", ended.err);
 }

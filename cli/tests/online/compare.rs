@@ -67,7 +67,6 @@ fn every_member_of_a_set_is_looked_for_in_its_filter() {
     }
     client.expect("SADD members forgotten", "1");
     let missing = tool(&["compare", "seen", "members", "--url", &to]).expect(1);
-    assert_eq!(tool(&["check", "--against", "seen", "members", "--url", &to]).expect(1).out, missing.out);
     assert!(missing.out.contains("forgotten"), "{}", missing.out);
     assert!(missing.err.contains("1 members are not in their filters"), "{}", missing.err);
     let folder = tempfile::tempdir().expect("a folder");
