@@ -9,3 +9,4 @@ mod intersections;
 mod occupancy;
 mod partition;
 mod simulated;
+mod sizes;
