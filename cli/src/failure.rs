@@ -19,6 +19,8 @@ enum Kind {
     Arguments,
     /// The command could not do its work.
     Failed,
+    /// The command could not do its work, because it cannot connect to a server.
+    Down,
     /// There is nothing to work on: no key, value or item has the name or is in the place.
     Nothing,
     /// A signal ended the command.
@@ -29,6 +31,11 @@ impl Failure {
     /// A failure that prevented the work.
     pub fn new(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
+    }
+
+    /// A failure because nothing answers at the address of a server.
+    pub fn down(text: impl Into<String>) -> Self {
+        Failure { kind: Kind::Down, text: text.into(), advice: None }
     }
 
     /// A failure because there is nothing to work on.
@@ -82,7 +89,7 @@ impl Failure {
         match self.kind {
             Kind::DoesNotHold => 1,
             Kind::Arguments => 2,
-            Kind::Failed => 3,
+            Kind::Failed | Kind::Down => 3,
             Kind::Nothing => 4,
             Kind::Interrupted(signal) => Failure::exit_code_of(signal),
         }
@@ -91,6 +98,11 @@ impl Failure {
     /// The exit code of a process that a signal ended, by the convention of shells: 128 plus the signal's number.
     pub fn exit_code_of(signal: i32) -> u8 {
         u8::try_from(signal).unwrap_or_default().saturating_add(128)
+    }
+
+    /// Whether nothing answers at the address of a server. A server that answers with an error is not down.
+    pub fn is_down(&self) -> bool {
+        matches!(self.kind, Kind::Down)
     }
 
     /// Whether a signal ended the work.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::server::{Address, Server, Url, integer, items, pairs, text};
+use crate::server::{Address, Server, Url, integer, items, pairs, text, texts};
 use crate::table::{bytes, count, table};
 use crate::watch::Info;
 
@@ -25,6 +25,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// `max-key-bytes` of a node where the option is 0: without `maxmemory`, and with it.
 const AUTOMATIC_KEY_BYTES: [u64; 2] = [512 << 20, 4 << 30];
 
+/// The role of nodes that follow a primary.
+const REPLICA: &str = "replica";
+
+/// The name of the problem that a node, or a value of it, is not known.
+const UNKNOWN: &str = "unknown";
+
 /// A node of the cluster, and what it reports. `None` if it does not answer, or does not report the value.
 #[derive(Debug, Default, Serialize)]
 struct Node {
@@ -38,6 +44,9 @@ struct Node {
     max_key_bytes: Option<u64>,
     /// 0 for no limit.
     maxmemory_bytes: Option<u64>,
+    /// Whether the other nodes agree that the node is down.
+    #[serde(skip)]
+    has_failed: bool,
     problems: Vec<Problem>,
 }
 
@@ -46,7 +55,7 @@ struct Node {
 struct Problem {
     problem: &'static str,
     wrong: String,
-    advice: &'static str,
+    advice: String,
 }
 
 impl Nodes {
@@ -56,17 +65,17 @@ impl Nodes {
         let mut nodes = members(&shards, &address)
             .ok_or_else(|| Failure::new(format!("{}: CLUSTER SHARDS answered what it never should", address.name())))?;
         for (address, node) in &mut nodes {
-            if let Err(failure) = node.ask(address) {
-                let advice = "start the node, or remove it from the cluster: CLUSTER FORGET";
-                node.has("down", format!("cannot be asked: {}", failure.text()), advice);
-            }
+            node.ask(address);
         }
         let mut nodes: Vec<Node> = nodes.into_iter().map(|(_, node)| node).collect();
         compare(&mut nodes);
         output.answer(&nodes, |nodes| printed(nodes))?;
-        match nodes.iter().filter(|node| !node.problems.is_empty()).count() {
-            0 => Ok(()),
-            wrong => Err(Failure::does_not_hold(format!("{wrong} of {} nodes cannot take all keys", nodes.len()))
+        let number = |is: fn(&Problem) -> bool| nodes.iter().filter(|node| node.problems.iter().any(is)).count();
+        match (number(|problem| problem.problem != UNKNOWN), number(|problem| problem.problem == UNKNOWN)) {
+            (0, 0) => Ok(()),
+            (0, unknown) => Err(Failure::new(format!("{unknown} of {} nodes are unknown", nodes.len()))
+                .advise("the lines above say what is missing: ask again before slots move")),
+            (wrong, _) => Err(Failure::does_not_hold(format!("{wrong} of {} nodes cannot take all keys", nodes.len()))
                 .advise("repair them before slots move")),
         }
     }
@@ -89,10 +98,12 @@ fn members(shards: &Value, asked: &Address) -> Option<Vec<(Address, Node)>> {
             let host = field("endpoint").and_then(text).filter(|host| host != "?").unwrap_or_default();
             let address = asked.node(&host, port);
             let is_primary = text(field("role")?)? == "master";
-            let role = if is_primary { "primary" } else { "replica" }.to_owned();
+            let role = if is_primary { "primary" } else { REPLICA }.to_owned();
             let slots = if is_primary { u64::try_from(slots).ok()? } else { 0 };
+            let has_failed = field("health").and_then(text).is_some_and(|health| health.starts_with("fail"));
             let first = ranges.first().copied().unwrap_or(i64::MAX);
-            found.push((first, !is_primary, address.name(), address, Node { role, slots, ..Node::default() }));
+            let node = Node { role, slots, has_failed, ..Node::default() };
+            found.push((first, !is_primary, address.name(), address, node));
         }
     }
     found.sort_by(|one, other| (one.0, one.1, &one.2).cmp(&(other.0, other.1, &other.2)));
@@ -100,21 +111,56 @@ fn members(shards: &Value, asked: &Address) -> Option<Vec<(Address, Node)>> {
 }
 
 impl Node {
-    /// Asks the node for versions and limits.
-    fn ask(&mut self, address: &Address) -> Result<(), Failure> {
-        let mut server = Server::connect_one(address)?;
-        let info = Info::new(&mut server)?;
-        (self.server, self.module, self.maxmemory_bytes) = (info.server, info.version, info.maxmemory);
-        // A server without the module answers with an empty list.
-        let reply = server.call_node(0, redis::cmd("CONFIG").arg("GET").arg("rollcall.max-key-bytes"))?;
-        let limit = pairs(&reply).first().and_then(|(_, value)| u64::try_from(integer(value)?).ok());
-        let automatic = AUTOMATIC_KEY_BYTES[usize::from(self.maxmemory_bytes.unwrap_or(0) > 0)];
-        self.max_key_bytes = limit.map(|limit| if limit == 0 { automatic } else { limit });
-        Ok(())
+    /// Asks the node for versions and limits. What it does not answer becomes a problem.
+    fn ask(&mut self, address: &Address) {
+        let mut server = match Server::connect_one(address) {
+            Ok(server) => server,
+            Err(failure) if failure.is_down() => return self.has("down", failure.text().to_owned(), self.to_start()),
+            Err(failure) => return self.is_unknown(&failure),
+        };
+        match Info::new(&mut server) {
+            Ok(info) => (self.server, self.module, self.maxmemory_bytes) = (info.server, info.version, info.maxmemory),
+            Err(failure) => {
+                self.is_unknown(&failure);
+                // Other errors would be the same for the next command.
+                if !texts::is_forbidden(failure.text()) {
+                    return;
+                }
+            }
+        }
+        match server.call_node(0, redis::cmd("CONFIG").arg("GET").arg("rollcall.max-key-bytes")) {
+            Ok(reply) => self.max_key_bytes = self.limit(&reply),
+            Err(failure) => self.is_unknown(&failure),
+        }
     }
 
-    fn has(&mut self, problem: &'static str, wrong: String, advice: &'static str) {
-        self.problems.push(Problem { problem, wrong, advice });
+    /// The limit of a key's bytes, from the reply to `CONFIG GET`. A server without the module answers with an empty
+    /// list.
+    fn limit(&self, reply: &Value) -> Option<u64> {
+        match pairs(reply).first().and_then(|(_, value)| u64::try_from(integer(value)?).ok())? {
+            0 => Some(AUTOMATIC_KEY_BYTES[usize::from(self.maxmemory_bytes? > 0)]),
+            limit => Some(limit),
+        }
+    }
+
+    fn has(&mut self, problem: &'static str, wrong: String, advice: impl Into<String>) {
+        self.problems.push(Problem { problem, wrong, advice: advice.into() });
+    }
+
+    /// Adds the problem that the node answered with an error, or was lost.
+    fn is_unknown(&mut self, failure: &Failure) {
+        let wrong = failure.text().trim_start_matches(&self.node).trim_start().to_owned();
+        self.has(UNKNOWN, wrong, failure.advice().unwrap_or("ask again"));
+    }
+
+    /// What to do about a node that is down. Only a replica that the other nodes have given up may be removed: some
+    /// servers report no slots for a primary that has failed.
+    fn to_start(&self) -> &'static str {
+        match (self.has_failed, &self.role[..]) {
+            (false, _) => "start the node, or let this machine reach it: the other nodes have not given it up",
+            (true, REPLICA) => "start the node, or remove it from the cluster: CLUSTER FORGET",
+            (true, _) => "start the node, or let a replica take over its slots: CLUSTER FAILOVER TAKEOVER",
+        }
     }
 }
 
@@ -201,6 +247,15 @@ fn printed(nodes: &[Node]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_replica_that_has_failed_may_be_removed() {
+        let advice = |role: &str, has_failed| {
+            Node { role: role.to_owned(), has_failed, ..Node::default() }.to_start().contains("FORGET")
+        };
+        assert!(advice(REPLICA, true));
+        assert!(!advice(REPLICA, false) && !advice("primary", true) && !advice("primary", false));
+    }
 
     #[test]
     fn nodes_are_compared_with_the_newest_and_the_largest() {

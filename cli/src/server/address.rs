@@ -11,7 +11,7 @@ use redis::{
     RedisConnectionInfo, RedisError, TlsCertificates,
 };
 
-use super::error;
+use super::{error, texts};
 use crate::failure::Failure;
 
 /// Arguments of commands that speak to one server or cluster.
@@ -255,9 +255,13 @@ impl Address {
         if self.db != 0 {
             ask(redis::cmd("SELECT").arg(self.db))?.extract_error()?;
         }
-        // Redis 7.0 lacks the command, and the user may lack the permission. Any reply shows that the server answers.
-        ask(redis::cmd("CLIENT").arg("NO-TOUCH").arg("ON"))?;
-        Ok(())
+        // Redis 7.0 lacks the command, and the user may lack the permission. Any other reply shows that the server
+        // answers.
+        let reply = ask(redis::cmd("CLIENT").arg("NO-TOUCH").arg("ON"))?;
+        match error::text_of(&reply) {
+            Some(text) if texts::is_turned_away(&text) => reply.extract_error().map(drop),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -11,8 +11,11 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         let text = format!("{code} {}", error.detail().unwrap_or_default());
         return rejected(server, "connecting", text.trim());
     }
-    let failure = Failure::new(format!("cannot connect to {server}: {error}"));
     let text = error.to_string();
+    let failure = match is_down(error, &text) {
+        true => Failure::down(format!("cannot connect to {server}: {text}")),
+        false => Failure::new(format!("cannot connect to {server}: {text}")),
+    };
     if error.is_connection_refusal() {
         failure.advise("nothing listens there: give the server with --url or ROLLCALL_URL")
     } else if error.is_timeout() {
@@ -21,11 +24,22 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         failure.advise("the server rejects this client: give a certificate that it trusts, --cert FILE --key FILE")
     } else if text.contains("ertificate") || text.contains("UnknownIssuer") {
         failure.advise("give the authority that signed the server's certificate: --cacert FILE")
-    } else if text.contains("lookup address") {
+    } else if text.contains(NO_SUCH_NAME) {
         failure.advise("nobody knows this name here: is it spelled right? --url and ROLLCALL_URL name the server")
+    } else if text.contains("Permission denied") {
+        failure.advise("this user may not open the server's socket: unixsocketperm in redis.conf")
     } else {
         failure.advise("a URL of redis:// is without TLS, one of rediss:// with it")
     }
+}
+
+/// The error of the system's resolver for an unknown name.
+const NO_SUCH_NAME: &str = "lookup address";
+
+/// Whether nothing answers there. With other errors something does, such as a server that rejects a certificate.
+fn is_down(error: &RedisError, text: &str) -> bool {
+    let unreachable = [NO_SUCH_NAME, "unreachable", "No route to host", "Host is down"];
+    error.is_connection_refusal() || error.is_timeout() || unreachable.iter().any(|what| text.contains(what))
 }
 
 /// Whether the server ended the TLS handshake because of the client's certificate, or because there is none. Servers of
@@ -67,6 +81,9 @@ fn advice(text: &str) -> Option<&'static str> {
     if texts::needs_no_password(text) {
         return Some("this server asks for no password: give none, neither in the URL nor in ROLLCALL_PASSWORD");
     }
+    if texts::is_full(text) {
+        return Some("it has as many clients as CONFIG GET maxclients allows: close some, or raise it");
+    }
     let code = if texts::is_forbidden(text) { "NOPERM" } else { text.split(' ').next()? };
     Some(match code {
         "NOAUTH" => "give user and password in the URL, or the password in ROLLCALL_PASSWORD",
@@ -77,6 +94,8 @@ fn advice(text: &str) -> Option<&'static str> {
             "give the user the right that the error names: ACL SETUSER user +command, and ~pattern for its keys; \
              docs/tool.md lists what each command needs"
         }
+        "BUSY" => "it runs a script or a function: try again when that has ended",
+        "DENIED" => "it is in protected mode: set a password there, or run this on its own machine",
         "LOADING" => "it is loading its data: try again when INFO persistence says loading:0",
         "MOVED" | "ASK" | "CROSSSLOT" => "the server belongs to a cluster: add --cluster",
         "CLUSTERDOWN" => "the cluster does not serve: CLUSTER INFO there says why",

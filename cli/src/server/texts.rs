@@ -46,6 +46,16 @@ pub fn needs_no_password(error: &str) -> bool {
     error.contains("without any password configured")
 }
 
+/// Whether the server takes no more clients.
+pub fn is_full(error: &str) -> bool {
+    error.contains("max number of clients")
+}
+
+/// Whether the server ends a connection with this error, as it does before any command.
+pub fn is_turned_away(error: &str) -> bool {
+    error.starts_with("DENIED") || is_full(error)
+}
+
 /// The error rate in a line of a `BF.DEBUG` reply; `None` if the line has none.
 pub fn ratio(line: &str) -> Option<f64> {
     line.split(' ').find_map(|word| word.strip_prefix("ratio:"))?.parse().ok()

@@ -17,6 +17,8 @@ const LOST_WITHIN: Duration = Duration::from_secs(1);
 pub struct Nodes {
     /// Whether the primaries of a cluster are looked up before each question.
     is_cluster: bool,
+    /// Whether the primaries were ever found. Until then `nodes` has the seed alone.
+    is_found: bool,
     /// The node that the URL names. In a cluster it is asked for the primaries if no known node answers, since their
     /// addresses may have changed.
     seed: Node,
@@ -44,13 +46,18 @@ impl Nodes {
     pub fn new(url: &str, access: &Access) -> Result<Self, Failure> {
         let address = Address::new(url, access)?.patient(PATIENCE);
         let node = || Node { address: address.clone(), connection: None };
-        Ok(Nodes { is_cluster: access.cluster, seed: node(), nodes: vec![node()] })
+        Ok(Nodes { is_cluster: access.cluster, is_found: false, seed: node(), nodes: vec![node()] })
     }
 
     /// Asks all nodes in parallel, each on its own connection. In a cluster the present primaries are looked up first.
+    /// If they were never found, the only answer is the reason.
     pub fn ask<T: Send>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure> + Sync) -> Vec<Asked<T>> {
-        if self.is_cluster {
-            self.find_primaries();
+        let began = Instant::now();
+        if self.is_cluster
+            && let Err(failure) = self.find_primaries()
+            && !self.is_found
+        {
+            return vec![Asked { server: self.seed.address.name(), answer: Err(failure), took: began.elapsed() }];
         }
         let question = &question;
         thread::scope(|scope| {
@@ -68,17 +75,20 @@ impl Nodes {
         })
     }
 
-    /// Updates the list of primaries from the first node that answers. If no node answers, the list stays.
-    fn find_primaries(&mut self) {
-        let all = self.nodes.iter_mut().chain([&mut self.seed]);
-        let found = { all }.find_map(|node| node.with(|server| server.primaries()).ok());
-        let Some((addresses, _)) = found else { return };
+    /// Updates the list of primaries from the first node that answers. If no node answers, the list stays, and the
+    /// error is that of the seed.
+    fn find_primaries(&mut self) -> Result<(), Failure> {
+        let known = self.nodes.iter_mut().filter(|_| self.is_found);
+        let found = { known }.find_map(|node| node.with(|server| server.primaries()).ok());
+        let (addresses, _) = found.map_or_else(|| self.seed.with(|server| server.primaries()), Ok)?;
         let mut old = std::mem::take(&mut self.nodes);
         for address in addresses {
             let known = old.iter().position(|node| node.address.name() == address.name());
             let connection = known.and_then(|at| old.swap_remove(at).connection);
             self.nodes.push(Node { address, connection });
         }
+        self.is_found = true;
+        Ok(())
     }
 }
 

@@ -322,6 +322,17 @@ fn the_page_says_since_when_nothing_is_reached() {
     browser.wait(
         "document.querySelector('#trouble').textContent.startsWith('The server 127.0.0.1:1 cannot be reached since ')",
     );
+    // A server that answers with an error.
+    let server = Server::start();
+    server.client().expect("ACL SETUSER default -scan", "+OK");
+    let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1"]);
+    browser.open(&format!("http://{}/", pages.address()));
+    browser.wait(&format!(
+        "document.querySelector('#trouble').textContent.startsWith('The server 127.0.0.1:{} cannot be read since ')",
+        server.port()
+    ));
+    assert!(browser.text("#findings").starts_with("WarningThe server 127.0.0.1:"), "{}", browser.text("#findings"));
+    assert_eq!(browser.text("#status-text"), "Not read");
 }
 
 #[test]

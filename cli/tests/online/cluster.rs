@@ -1,7 +1,7 @@
 //! Clusters: commands ask every primary, and send each key to its node.
 
 use crate::{tool, tool_with, url};
-use rollcall_testkit::client::{add_many, wait_until};
+use rollcall_testkit::client::{add_many, error_text, wait_until};
 use rollcall_testkit::cluster::{add_replica, cluster};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -103,4 +103,66 @@ fn nodes_that_cannot_take_every_key_are_named() {
     let single = Server::start();
     let ended = tool(&["nodes", "--cluster", "--url", &url(&single)]).expect(3);
     assert!(ended.err.contains("cluster support disabled"), "{}", ended.err);
+}
+
+/// A regression test: a node that answered with an error was called down, with the advice to remove it.
+#[test]
+fn a_node_that_answers_with_an_error_is_unknown() {
+    let mut nodes = cluster(2);
+    let renamed = Setup::default().line("cluster-enabled yes").line("rename-command CONFIG \"\"").start();
+    nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", renamed.port()), "+OK");
+    let ask = || tool(&["nodes", "--url", &url(&nodes[0])]);
+    let of_renamed = format!("127.0.0.1:{}: unknown: answered CONFIG with: ERR unknown command", renamed.port());
+    wait_until("the node that was asked to know all others", || ask().out.contains(&of_renamed).then_some(()));
+    let mut client = nodes[1].client();
+    client.expect("CONFIG SET busy-reply-threshold 1", "+OK");
+    let mut busy = nodes[1].client();
+    let cases: [(&[&str], &[&str], &[&str]); 4] = [
+        (
+            &["ACL SETUSER default -config"],
+            &["answered CONFIG with: NOPERM ", "'config|get'", "ACL SETUSER"],
+            &["ACL SETUSER default +config"],
+        ),
+        (
+            &["ACL SETUSER default -info -config"],
+            &["answered INFO with: NOPERM ", "answered CONFIG with: NOPERM "],
+            &["ACL SETUSER default +info +config"],
+        ),
+        (
+            &["CONFIG SET requirepass word"],
+            &["answered INFO with: NOAUTH ", "ROLLCALL_PASSWORD"],
+            &["ACL SETUSER default nopass"],
+        ),
+        (
+            &["CONFIG SET maxclients 1"],
+            &["answered connecting with: ERR max number of clients", "CONFIG GET maxclients"],
+            &["CONFIG SET maxclients 100"],
+        ),
+    ];
+    let check = |parts: &[&str]| {
+        let ended = ask().expect(3);
+        let prefix = format!("127.0.0.1:{}: unknown: ", nodes[1].port());
+        assert!(ended.out.contains(&format!("{prefix}{}", parts[0])), "{}", ended.out);
+        assert!(parts.iter().all(|part| ended.out.contains(part)), "{parts:?}: {}", ended.out);
+        assert!(!ended.out.contains("down") && !ended.out.contains("FORGET"), "{}", ended.out);
+        assert!(ended.err.contains("2 of 3 nodes are unknown"), "{}", ended.err);
+    };
+    for (before, parts, after) in cases {
+        before.iter().for_each(|line| client.expect(line, "+OK"));
+        check(parts);
+        after.iter().for_each(|line| client.expect(line, "+OK"));
+    }
+    busy.send(&["EVAL", "while true do end", "0"]);
+    wait_until("the script to run", || error_text(&client.cmd("PING")).map(drop));
+    check(&["answered INFO with: BUSY ", "runs a script"]);
+    client.expect("SCRIPT KILL", "+OK");
+    busy.receive();
+    // A known problem goes before unknown ones.
+    client.expect("CONFIG SET maxmemory 100mb", "+OK");
+    assert!(ask().expect(1).err.contains(" of 3 nodes cannot take all keys"));
+    // A primary with slots is never to be removed.
+    nodes[1].kill();
+    let ended = tool(&["nodes", "--url", &url(&nodes[0])]).expect(1);
+    assert!(ended.out.contains(&format!("127.0.0.1:{}: down: cannot connect to", nodes[1].port())), "{}", ended.out);
+    assert!(!ended.out.contains("FORGET"), "{}", ended.out);
 }

@@ -79,10 +79,11 @@ fn answers_are_for_this_page_alone() {
     // A server that was not reachable when the dashboard started.
     let state = wait_until("the look to fail", || {
         let state = json(&pages.get("/api/state"))["state"].take();
-        (state["is_down"] == true).then_some(state)
+        (state["is_unread"] == true).then_some(state)
     });
     assert!(state["looked"].is_null() && state["rows"].as_array().is_some_and(Vec::is_empty), "{state}");
     assert!(state["troubles"][0]["text"].as_str().is_some_and(|text| text.contains("cannot connect")), "{state}");
+    assert_eq!(state["troubles"][0]["is_down"], true);
     assert_eq!(pages.end("-HUP"), Some(0));
     tool(&["--json", "dashboard"]).expect(2);
     tool(&["dashboard", "--bind", "nowhere"]).expect(2);
@@ -227,12 +228,12 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
     let mut failing = start();
     let pages = Pages::start(&["dashboard", "--url", &format!("redis+unix://{socket}"), "--interval", "1"]);
     let before = state(&pages);
-    assert_eq!((&before["is_down"], before["troubles"].as_array().map(Vec::len)), (&Value::from(false), Some(0)));
+    assert_eq!((&before["is_unread"], before["troubles"].as_array().map(Vec::len)), (&Value::from(false), Some(0)));
     failing.shutdown("SHUTDOWN NOSAVE");
     let until = |wanted: bool| {
         wait_until("the server to be seen as it is", || {
             let state = json(&pages.get("/api/state"))["state"].take();
-            (state["is_down"] == wanted).then_some(state)
+            (state["is_unread"] == wanted).then_some(state)
         })
     };
     let down = until(true);
@@ -285,7 +286,7 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
         let state = json(&pages.get("/api/state"))["state"].take();
         (state["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty())).then_some(state)
     });
-    assert_eq!((&without["troubles"][0]["server"], &without["is_down"]), (&Value::from(gone), &Value::from(false)));
+    assert_eq!((&without["troubles"][0]["server"], &without["is_unread"]), (&Value::from(gone), &Value::from(false)));
     assert_eq!(without["rows"].as_array().map(Vec::len), Some(30));
     let theirs = peer_server();
     add_many(&mut theirs.client(), "BF.MADD seen", "item:", 0..50);
@@ -320,4 +321,14 @@ fn the_rights_that_the_documents_name_are_enough() {
     }
     assert!(series(&pages, row(&state, "day"))["window"].is_array());
     assert_eq!(client.list("ACL LOG"), [], "something was denied");
+    // A server that answers with an error is in trouble, but not down.
+    client.expect("ACL SETUSER watcher -scan", "+OK");
+    let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);
+    let state = wait_until("the look to fail", || {
+        let state = json(&pages.get("/api/state"))["state"].take();
+        (state["is_unread"] == true).then_some(state)
+    });
+    let trouble = &state["troubles"][0];
+    assert_eq!(trouble["is_down"], false, "{state}");
+    assert!(trouble["text"].as_str().is_some_and(|text| text.contains("answered SCAN with: NOPERM")), "{state}");
 }

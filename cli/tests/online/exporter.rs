@@ -143,6 +143,19 @@ fn the_user_of_the_document_has_all_rights_that_it_takes() {
         nodes[0].client().expect("ACL SETUSER exporter -scan", "+OK");
         let out = tool(&args).expect(3).out;
         assert_eq!(samples(&out)[&format!("rollcall_keys_up{{server=\"{at}\"}}")], 0.0, "{out}");
+        // Without the permission for INFO, the server is up, and its keys are known.
+        nodes[0].client().expect("ACL SETUSER exporter +scan -info", "+OK");
+        let out = tool(&args).expect(3).out;
+        let figures =
+            ["up", "info_up", "keys_up"].map(|name| samples(&out)[&format!("rollcall_{name}{{server=\"{at}\"}}")]);
+        assert_eq!(figures, [1.0, 0.0, 1.0], "{out}");
+        // Without the permission for CLUSTER SLOTS, the node that the URL names does not stand for all primaries.
+        if nodes.len() > 1 {
+            nodes[0].client().expect("ACL SETUSER exporter +info -cluster|slots", "+OK");
+            let ended = tool(&args).expect(3);
+            assert_eq!(samples(&ended.out)[&format!("rollcall_info_up{{server=\"{at}\"}}")], 0.0, "{}", ended.out);
+            assert!(ended.err.contains("NOPERM") && ended.err.contains("cluster|slots"), "{}", ended.err);
+        }
     }
 }
 
@@ -217,8 +230,10 @@ fn every_primary_of_a_cluster_has_its_figures() {
     let ended = tool(&args).expect(3);
     assert!(ended.err.contains("1 readings of servers failed"), "{}", ended.err);
     let all = samples(&ended.out);
-    assert_eq!(all[&format!("rollcall_up{{server=\"{gone}\"}}")], 0.0);
-    assert_eq!(all[&format!("rollcall_up{{server=\"{down}\"}}")], 1.0);
+    for name in ["up", "info_up"] {
+        assert_eq!(all[&format!("rollcall_{name}{{server=\"{gone}\"}}")], 0.0);
+        assert_eq!(all[&format!("rollcall_{name}{{server=\"{down}\"}}")], 1.0);
+    }
 }
 
 #[test]
@@ -242,9 +257,11 @@ fn a_wrong_password_is_said() {
     server.client().expect("CONFIG SET requirepass right", "+OK");
     let at = name(&server);
     let wrong = format!("redis://:wrong@{at}");
-    // `--once` reports the stopped server in its figures and by its exit code.
+    // `--once` reports the server in its figures and by its exit code. The server is up, since it answers.
     let once = tool(&["exporter", "--once", "--pattern", "*", "--url", &wrong]).expect(3);
-    assert_eq!(samples(&once.out)[&format!("rollcall_up{{server=\"{at}\"}}")], 0.0, "{}", once.out);
+    let figures =
+        ["up", "info_up", "keys_up"].map(|name| samples(&once.out)[&format!("rollcall_{name}{{server=\"{at}\"}}")]);
+    assert_eq!(figures, [1.0, 0.0, 0.0], "{}", once.out);
     for what in ["figures", "keys"] {
         let line = once.err.lines().find(|line| line.starts_with(&format!("rollcall: no {what} of {at}: ")));
         assert!(line.is_some_and(|line| line.contains("password") && !line.contains("wrong@")), "{}", once.err);

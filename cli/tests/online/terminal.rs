@@ -98,8 +98,13 @@ fn a_table_outlives_its_server_and_shows_whole_findings() {
     assert!(whole.ends_with(&finding.join(" ")) && finding.len() > 1, "{finding:?}: {whole}");
     drop(server);
     terminal.wait_for("no answer: cannot connect to");
-    let _again = server_on(&socket);
+    let again = server_on(&socket);
     terminal.drawn();
     terminal.wait_for("visitors");
+    // A server that answers with an error is not said to give no answer.
+    again.client().expect("ACL SETUSER default -scan", "+OK");
+    let drawn = terminal.wait_for("answered SCAN with");
+    let line = drawn.rfind("answered SCAN with").map(|at| &drawn[at.saturating_sub(150)..at]);
+    assert!(line.is_some_and(|line| !line.contains("no answer")), "{drawn}");
     assert_eq!(terminal.quit(), Some(0));
 }

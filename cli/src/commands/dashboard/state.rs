@@ -21,9 +21,9 @@ pub struct State<'a> {
     /// The time of the last poll that at least one node answered; `None` before the first one.
     pub looked: Option<u64>,
     pub took_ms: u64,
-    /// Whether no node answers.
-    pub is_down: bool,
-    /// Nodes that do not answer.
+    /// Whether no node could be read.
+    pub is_unread: bool,
+    /// Nodes that could not be read.
     pub troubles: Vec<&'a Trouble>,
     pub totals: Totals,
     pub nodes: Vec<Node<'a>>,
@@ -34,10 +34,11 @@ pub struct State<'a> {
     pub unjudged: u64,
 }
 
-/// A node that does not answer.
+/// A node that is down, or that answers with an error.
 #[derive(Debug, Serialize)]
 pub struct Trouble {
     pub server: String,
+    pub is_down: bool,
     pub since: u64,
     pub text: String,
     pub advice: Option<String>,
@@ -47,6 +48,7 @@ impl Trouble {
     pub fn new(server: &str, since: u64, failure: &Failure) -> Self {
         Trouble {
             server: server.to_owned(),
+            is_down: failure.is_down(),
             since,
             text: failure.text().to_owned(),
             advice: failure.advice().map(str::to_owned),

@@ -127,7 +127,7 @@ impl Watcher {
     /// Adds the results of the poll at `now` to the history, and publishes the state for pages.
     fn publish(&self, took: Duration, now: u64) {
         let at = now / 1000;
-        let is_down = self.looked != Some(now);
+        let is_unread = self.looked != Some(now);
         let mut all: Vec<&Row> = self.last.values().flat_map(|(_, rows)| &rows.rows).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let over = all.split_off(all.len().min(self.schedule.max_keys));
@@ -147,7 +147,7 @@ impl Watcher {
         for (row, judged) in all.into_iter().map(|row| (row, now)).chain(wrong) {
             let id = id_of(&row.name);
             let has_slices = row.kind == COUNTER && row.window.is_some();
-            let trend = if self.troubles.contains_key(&row.server) || judged != now || is_down {
+            let trend = if self.troubles.contains_key(&row.server) || judged != now || is_unread {
                 None
             } else {
                 let place = Place { name: row.name.clone(), node: row.server.clone(), has_slices };
@@ -166,7 +166,7 @@ impl Watcher {
                 growth_seconds,
             });
         }
-        if is_down {
+        if is_unread {
             seen.interrupt();
         } else {
             seen.end_look(at);
@@ -184,7 +184,7 @@ impl Watcher {
             started: self.started,
             looked: self.looked,
             took_ms: took.as_millis() as u64,
-            is_down: is_down && !self.troubles.is_empty(),
+            is_unread: is_unread && !self.troubles.is_empty(),
             troubles: self.troubles.values().collect(),
             totals,
             nodes: self.last.iter().filter_map(|(name, (info, _))| Some(Node { name, info: info.as_ref()? })).collect(),
@@ -202,7 +202,8 @@ impl Watcher {
         let ask = |server: &mut Server| -> Result<_, Failure> {
             if server.name() == place.node { history(server, &place.name).map(Some) } else { Ok(None) }
         };
-        let mut answers = self.nodes.ask(ask).into_iter().filter_map(|asked| asked.answer.transpose());
+        let asked = self.nodes.ask(ask).into_iter().filter(|asked| asked.server == place.node);
+        let mut answers = asked.filter_map(|asked| asked.answer.transpose());
         let slices = match answers.next() {
             Some(Ok(slices)) => Ok(slices),
             Some(Err(failure)) => Err(failure.text().to_owned()),

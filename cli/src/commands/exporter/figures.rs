@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::collect::Target;
 use super::families::{Families, Form, Metric};
 use super::metrics::{self as m, ALL, FORMS, PLAIN, REASONS};
+use crate::failure::Failure;
 use crate::watch::{Info, Row};
 
 /// The samples of all `targets` as text in the format `form`.
@@ -21,12 +22,17 @@ pub fn text(targets: &[Target], form: Form) -> String {
                 continue;
             }
             let server = node.server.as_str();
-            let info = node.answer.as_ref().ok().filter(|_| !target.is_stale(look));
-            families.add(&m::UP, [("server", server)], truth(info.is_some()));
+            let answer = Some(&node.answer).filter(|_| !target.is_stale(look));
+            let is_up = answer.is_some_and(|answer| !answer.as_ref().is_err_and(Failure::is_down));
+            let info = answer.and_then(|answer| answer.as_ref().ok());
+            families.add(&m::UP, [("server", server)], truth(is_up));
+            families.add(&m::INFO_UP, [("server", server)], truth(info.is_some()));
             families.add(&m::COLLECTED, [("server", server)], seconds(look.at));
             families.add(&m::COLLECT_DURATION, [("server", server)], node.took.as_secs_f64());
-            if let Some(info) = info {
+            if is_up {
                 up.insert(server);
+            }
+            if let Some(info) = info {
                 add_info(&mut families, server, info);
             }
         }

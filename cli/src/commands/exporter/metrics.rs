@@ -15,6 +15,7 @@ const fn with_unit(unit: Of, metric: Metric) -> Metric {
 }
 
 pub const UP: Metric = gauge("up", "Whether the server answers.");
+pub const INFO_UP: Metric = gauge("info_up", "Whether the server answered INFO.");
 pub const COLLECTED: Metric =
     with_unit(Of::Seconds, gauge("collected_timestamp", "When the server was last asked, Unix time."));
 pub const COLLECT_DURATION: Metric =
@@ -78,8 +79,9 @@ pub const KEY_PARTIALLY_LOADED: Metric = gauge("key_partially_loaded", "Whether 
 pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");
 
 /// All metrics, in the order in which they are written.
-pub static ALL: [Metric; 41] = [
+pub static ALL: [Metric; 42] = [
     UP,
+    INFO_UP,
     COLLECTED,
     COLLECT_DURATION,
     SERVER,

@@ -58,7 +58,8 @@ pub struct Exporter {
     /// Seconds between two readings of the keys, or nine times the duration of a reading if that is longer
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     keys_interval: u64,
-    /// Print the figures once, in the format of node_exporter's text files, and exit; with 3 if a server is down
+    /// Print the figures once, in the format of node_exporter's text files, and exit; with 3 if a server or its keys
+    /// could not be read
     #[arg(long)]
     once: bool,
 }

@@ -117,7 +117,7 @@ struct Seen {
     /// The servers that answered.
     servers: Vec<String>,
     rows: Vec<Row>,
-    /// The failures of the servers that did not answer.
+    /// The failures of the servers whose keys are not known.
     failures: Vec<Failure>,
 }
 
@@ -146,7 +146,8 @@ fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
         lines.clear();
     }
     for failure in &seen.failures {
-        lines.extend(wrapped(&format!("no answer: {}. Asking again", failure.text()), width));
+        let what = if failure.is_down() { "no answer: " } else { "" };
+        lines.extend(wrapped(&format!("{what}{}. Asking again", failure.text()), width));
     }
     lines.push(format!("by {by}{order}   left, right: column   r: reverse   up, down: scroll   q: quit"));
     let shown = &seen.rows[..seen.rows.len().min(view.limit)];

@@ -12,12 +12,13 @@ const detail = new Detail(range);
 // The time by the clock of the machine that runs the dashboard, in milliseconds.
 const serverNow = () => Date.now() + page.offset;
 
-// A finding about everything that cannot be reached, since nothing is known about it.
+// A finding about everything that cannot be reached or read, since nothing is known about it.
 function unreached(page) {
   const trouble = troubleOf(page);
   if (!trouble) return [];
   const wrong = `${trouble.head} since ${moment(trouble.since, true)}`;
-  return [{ finding: { severity: 'critical', wrong, advice: trouble.lines.join(' ') }, key: null }];
+  const severity = trouble.isDown ? 'critical' : 'warning';
+  return [{ finding: { severity, wrong, advice: trouble.lines.join(' ') }, key: null }];
 }
 
 // The text if no finding exists. It has a tick only after all keys have been judged.
@@ -149,27 +150,29 @@ async function drawTotals() {
   }
 }
 
-// Describes in one or two lines what does not answer; null if everything answers.
+// Describes in one or two lines what does not answer, or only with an error; null if everything is read.
 function troubleOf({ state, lost, paused }) {
   if (lost) {
-    return { since: lost.since, head: 'The dashboard does not answer any more', all: true,
+    return { since: lost.since, head: 'The dashboard does not answer any more', all: true, isDown: true,
       lines: [`Is rollcall dashboard still running, and the way to it open? (${lost.text})`] };
   }
   if (!state) return null;
   // A poll that takes too long counts as a server that does not answer.
   const patience = 15000 + 3 * Math.max(state.interval * 1000, 10 * state.took_ms);
-  if (!paused && known(state.looked) && !state.is_down && serverNow() - state.looked > patience) {
+  if (!paused && known(state.looked) && !state.is_unread && serverNow() - state.looked > patience) {
     const head = `The server ${state.server} has not answered`;
-    return { since: state.looked, head, lines: ['A look takes longer than those before it.'], all: true };
+    return { since: state.looked, head, lines: ['A look takes longer than those before it.'], all: true, isDown: true };
   }
   if (!state.troubles.length) return null;
   const since = Math.min(...state.troubles.map((trouble) => trouble.since));
   const lines = state.troubles.map(
     (trouble) => [trouble.text, trouble.advice].filter(Boolean).map(sentence).join('. '));
-  const number = state.troubles.length;
-  const who = number > 1 ? `${number} servers` : `The server ${state.troubles[0].server}`;
-  const head = `${who} cannot be reached`;
-  return { since, head, lines, all: state.is_down };
+  const who = (some) => (some.length > 1 ? `${some.length} servers` : `the server ${some[0].server}`);
+  const down = state.troubles.filter((trouble) => trouble.is_down);
+  const unknown = state.troubles.filter((trouble) => !trouble.is_down);
+  const heads = [[down, 'reached'], [unknown, 'read']].filter(([some]) => some.length)
+    .map(([some, what]) => `${who(some)} cannot be ${what}`);
+  return { since, head: sentence(heads.join(', and ')), lines, all: state.is_unread, isDown: down.length > 0 };
 }
 
 function drawTrouble() {
@@ -190,8 +193,8 @@ function drawTrouble() {
     if (!trouble.all) old = ' Its keys are shown as they were seen last.';
     else if (state && known(state.looked)) old = ` What is below was seen at ${moment(state.looked, true)}.`;
     byId('trouble').replaceChildren(
-      el('p', {}, badge('critical', `${trouble.head} since ${moment(trouble.since, true)}`), page.troubleTime,
-        `.${old}`),
+      el('p', {}, badge(trouble.isDown ? 'critical' : 'warning',
+        `${trouble.head} since ${moment(trouble.since, true)}`), page.troubleTime, `.${old}`),
       ...trouble.lines.map((line) => el('p', {}, line)));
   }
   setText(page.troubleTime, ` (${span((serverNow() - trouble.since) / 1000)})`);
@@ -199,9 +202,11 @@ function drawTrouble() {
 
 function drawStatus() {
   const { state, lost, paused } = page;
-  const isLost = troubleOf(page)?.all;
+  const trouble = troubleOf(page);
+  const isLost = trouble?.all;
   const seen = state && known(state.looked) ? `${span((serverNow() - state.looked) / 1000)} ago` : '';
-  const [name, text] = isLost ? ['lost', `Not reached${seen ? `, last seen ${seen}` : ''}`]
+  const last = seen ? `, last seen ${seen}` : '';
+  const [name, text] = isLost ? ['lost', `Not ${trouble.isDown ? 'reached' : 'read'}${last}`]
     : paused ? ['paused', `Paused, seen ${seen}`]
       : state && known(state.looked) ? ['live', `Live, seen ${seen}`] : ['wait', 'Connecting'];
   setAttribute(byId('status'), 'data-state', name);
@@ -231,7 +236,7 @@ function draw(state) {
 function untilNext({ state, lost }) {
   if (lost || !state) return 2000;
   const whole = state.interval * 1000;
-  const due = known(state.looked) && !state.is_down ? state.looked + whole + 300 - serverNow() : whole;
+  const due = known(state.looked) && !state.is_unread ? state.looked + whole + 300 - serverNow() : whole;
   return Math.max(1000, Math.min(whole, due));
 }
 
