@@ -134,6 +134,11 @@ impl Server {
         Ok(())
     }
 
+    /// Looks up the primaries of a cluster again.
+    pub fn refresh(&mut self) -> Result<(), Failure> {
+        if self.slots.is_some() { self.find_nodes() } else { Ok(()) }
+    }
+
     /// The number of primaries; 1 without a cluster.
     pub fn num_nodes(&self) -> usize {
         self.nodes.len()

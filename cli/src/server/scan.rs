@@ -7,6 +7,7 @@ use rollcall_core::unstable::wire;
 use super::reply::{bytes, items, text};
 use super::{Answer, Server, error, texts};
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// Number of keys that a server examines in one step of SCAN. A step takes some 100 microseconds.
 const STEP: u32 = 1000;
@@ -123,7 +124,7 @@ impl Server {
     /// high if SCAN returns a key twice.
     pub fn scan_first(&mut self, pattern: Option<&str>, most: usize) -> Result<(Vec<Key>, u64), Failure> {
         let mut keys = First::new(most, None);
-        self.scan_nodes(pattern, &mut |key| keys.take(&key))?;
+        self.scan_each(pattern, &mut |key| keys.take(&key))?;
         Ok((keys.keys.into_iter().collect(), keys.left_out))
     }
 
@@ -132,7 +133,7 @@ impl Server {
     pub fn scan_turn(&mut self, pattern: Option<&str>, most: usize, after: Option<&[u8]>) -> Result<Scan, Failure> {
         let mut first = First::new(most, None);
         let mut turn = First::new(if after.is_some() { most } else { most.saturating_mul(2) }, after);
-        self.scan_nodes(pattern, &mut |key| {
+        self.scan_each(pattern, &mut |key| {
             first.take(&key);
             turn.take(&key);
         })?;
@@ -143,7 +144,8 @@ impl Server {
         Ok(Scan { first, left_out, turn, until })
     }
 
-    fn scan_nodes(&mut self, pattern: Option<&str>, take: &mut dyn FnMut(Key)) -> Result<(), Failure> {
+    /// Passes all filters and counters that match `pattern` to `take`, some of them more than once.
+    pub fn scan_each(&mut self, pattern: Option<&str>, take: &mut dyn FnMut(Key)) -> Result<(), Failure> {
         for node in 0..self.num_nodes() {
             for class in Class::ALL {
                 self.scan_node(node, class, pattern, take)?;
@@ -161,6 +163,7 @@ impl Server {
     ) -> Result<(), Failure> {
         let mut cursor = "0".to_owned();
         loop {
+            interrupt::check()?;
             let mut scan = redis::cmd("SCAN");
             scan.arg(&cursor).arg("COUNT").arg(STEP).arg("TYPE").arg(class.type_name());
             if let Some(pattern) = pattern {

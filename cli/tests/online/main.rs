@@ -6,6 +6,7 @@
 mod between_servers;
 mod browser;
 mod by_hand;
+mod changing;
 mod cluster;
 mod compare;
 mod connecting;

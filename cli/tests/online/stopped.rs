@@ -11,13 +11,14 @@ use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::Server;
 
 /// A proxy to a server that passes on a limited number of bytes of its answers, and then lets the client wait.
-struct Narrow {
+pub struct Narrow {
     port: u16,
     left: Arc<AtomicU64>,
 }
 
 impl Narrow {
-    fn to(server: &Server, bytes: u64) -> Self {
+    /// Starts a proxy to `server` that passes on `bytes` of its answers.
+    pub fn to(server: &Server, bytes: u64) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let (port, left) = (listener.local_addr().expect("its address").port(), Arc::new(AtomicU64::new(bytes)));
         let (to, shared) = (server.port(), left.clone());
@@ -33,13 +34,18 @@ impl Narrow {
         Narrow { port, left }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// Waits until the limit is reached.
-    fn wait(&self) {
+    pub fn wait(&self) {
         wait_until("its end", || (self.left.load(Ordering::Relaxed) == 0).then_some(()));
+    }
+
+    /// Passes on all further bytes.
+    pub fn open(&self) {
+        self.left.store(u64::MAX / 2, Ordering::Relaxed);
     }
 }
 
@@ -59,7 +65,8 @@ fn answer(server: &TcpStream, stream: &TcpStream, left: &AtomicU64) {
     }
 }
 
-fn start(arguments: &[&str]) -> Child {
+/// Starts the tool with these arguments.
+pub fn start(arguments: &[&str]) -> Child {
     start_with(arguments, Stdio::null())
 }
 
@@ -74,7 +81,8 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-fn end(child: Child) -> Ended {
+/// Waits until the tool has ended.
+pub fn end(child: Child) -> Ended {
     let output = child.wait_with_output().expect("the tool ends");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     Ended { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
@@ -106,7 +114,7 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
     let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
     narrow.wait();
     signal(&child, "-INT");
-    narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+    narrow.open();
     let ended = end(child);
     assert_eq!((ended.code, &ended.out[..]), (130, ""), "{}", ended.err);
     // Interrupts the copy in the middle of a chunk.
@@ -116,7 +124,7 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
         narrow.wait();
         signal(&child, "-INT");
         // The rest of the chunk can arrive, so that the current step ends.
-        narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+        narrow.open();
         let ended = end(child);
         assert_eq!(ended.code, 130, "{}{}", ended.out, ended.err);
         assert!(ended.err.starts_with("rollcall: interrupted\n  what was moved stays"), "{}", ended.err);
@@ -174,7 +182,7 @@ fn a_load_that_stops_goes_on_within_a_day() {
         let child = start(&["load", &file, "--url", &narrow.url()]);
         narrow.wait();
         signal(&child, name);
-        narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+        narrow.open();
         let ended = end(child);
         assert_eq!(ended.code, code, "{}{}", ended.out, ended.err);
         if code == 130 {
@@ -221,7 +229,7 @@ fn a_dump_that_is_interrupted_keeps_what_arrived() {
     let mut child = start(&["dump", "f:large", &file, "--url", &narrow.url()]);
     narrow.wait();
     signal(&child, "-INT");
-    narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
+    narrow.open();
     let errors = BufReader::new(child.stderr.take().expect("its errors"));
     let lines: Vec<String> = errors.lines().map(|line| line.expect("text")).collect();
     assert_eq!(child.wait().expect("it ends").code(), Some(130));

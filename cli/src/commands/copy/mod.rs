@@ -1,8 +1,10 @@
 //! `copy`: copies filters and counters from one server to another, in an order in which no data is lost.
 //!
 //! Before the first key is moved, all keys are examined, and the source is watched for writes. A key is loaded under a
-//! temporary name, compared with its source, and only then renamed to its final name.
+//! temporary name, compared with its source, and only then renamed to its final name. At the end the keys of both
+//! servers are compared.
 
+mod end;
 mod plan;
 mod report;
 
@@ -22,7 +24,7 @@ use crate::server::{
 use crate::server::{
     beside, check_rights, copy_small, expires_at, fingerprint, is_temporary, named, naming, shown, text, transfer,
 };
-use plan::{Plan, Step};
+use plan::{Plan, Planned, Step};
 use report::{Moved, Outcome, Report};
 
 /// Time between two checks for writes to the source.
@@ -144,7 +146,7 @@ impl Copy {
             true => Ok(()),
             false => output.answer(&copying.report, Report::text),
         };
-        result.map_err(go_on).and(released).and(reported).and(copying.report.verdict())
+        result.map_err(go_on).and(released).and(reported).and(copying.report.verdict(self.while_written))
     }
 }
 
@@ -158,8 +160,7 @@ impl Copying<'_> {
         let keys: Vec<Key> = keys.into_iter().filter(|key| !is_temporary(&key.name)).collect();
         let plan = Plan::new(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
         let (rejected, bytes) = (plan.rejected(), plan.bytes());
-        let rows = plan.steps.iter().map(|(key, bytes, step)| planned(key, *bytes, step.clone()));
-        self.report.moves = rows.collect();
+        self.report.moves = plan.steps.iter().map(planned).collect();
         if plan.steps.is_empty() {
             let matching = self.arguments.pattern.as_ref().map(|pattern| format!(" that matches {pattern}"));
             return Err(Failure::nothing(format!(
@@ -177,33 +178,30 @@ impl Copying<'_> {
         }
         self.watch()?;
         let bar = progress::bar(Some(bytes), "bytes");
-        let mut prints = Vec::new();
         for (number, batch) in plan.steps.chunks(SMALL_BATCH).enumerate() {
             let first = number * SMALL_BATCH;
             // Keys that were copied together are reported even if a later key fails.
             for (at, copied) in self.copy_batch(batch)?.into_iter().enumerate() {
-                prints.extend(copied.and_then(|copied| self.reported(first + at, copied)));
+                copied.into_iter().for_each(|copied| self.note(first + at, copied));
             }
-            for (at, (key, bytes, _)) in batch.iter().enumerate() {
+            for (at, Planned { key, bytes, .. }) in batch.iter().enumerate() {
                 self.look()?;
                 let done = bar.position();
                 if self.report.moves[first + at].outcome == Outcome::Planned {
                     let copied = self.copy(key, |more| bar.inc(more))?;
-                    prints.extend(self.reported(first + at, copied));
+                    self.note(first + at, copied);
                 }
                 bar.set_position(done + bytes);
             }
         }
         bar.finish_and_clear();
-        self.second_look(&prints)
+        self.compare()
     }
 
-    /// Records the outcome of the key at index `at`. Returns `at` and the fingerprint of the moved value; `None` if the
-    /// key was not moved.
-    fn reported(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
+    /// Records the outcome of the key at index `at`.
+    fn note(&mut self, at: usize, copied: Copied) {
         let row = &mut self.report.moves[at];
-        (row.outcome, row.note) = (outcome, note);
-        print.map(|print| (at, print))
+        (row.outcome, row.note, row.print) = copied;
     }
 
     /// Waits until the source has had no writes for `--watch` seconds, and fails at the first write.
@@ -251,11 +249,11 @@ impl Copying<'_> {
 
     /// Moves the small values of a batch together, and returns the outcome of each key. The outcome is `None` for a key
     /// that is not to be moved, or that has to be moved on its own.
-    fn copy_batch(&mut self, steps: &[(Key, u64, Step)]) -> Result<Vec<Option<Copied>>, Failure> {
+    fn copy_batch(&mut self, steps: &[Planned]) -> Result<Vec<Option<Copied>>, Failure> {
         self.look()?;
         let mut outcomes: Vec<Option<Copied>> = vec![None; steps.len()];
         let (mut at, mut smalls) = (Vec::new(), Vec::new());
-        for (index, (key, bytes, step)) in steps.iter().enumerate() {
+        for (index, Planned { key, bytes, step, .. }) in steps.iter().enumerate() {
             let is_small = *step == Step::Move && *bytes > 0 && *bytes <= SMALL_BYTES;
             // With `--sample` every key is moved on its own, since the items are looked up key by key.
             if let (true, true, Some(temporary)) = (is_small, self.sample.is_empty(), beside(COPIED, &key.name)) {
@@ -367,49 +365,25 @@ impl Copying<'_> {
         }
         Ok(None)
     }
-
-    /// Compares all moved keys with the source again. If the source's command counts show no writes, no comparison is
-    /// needed.
-    fn second_look(&mut self, prints: &[(usize, Fingerprint)]) -> Result<(), Failure> {
-        self.check_writers()?;
-        if Writes::new(&mut self.source)? == self.before {
-            return Ok(());
-        }
-        for &(at, print) in prints {
-            self.look()?;
-            let row = &mut self.report.moves[at];
-            let now = fingerprint(&mut self.source, row.class, &row.name)?;
-            if now != Some(print) {
-                // The window of the copy may have advanced exactly as far as that of its source.
-                if now.is_some() && fingerprint(&mut self.target, row.class, &row.name)? == now {
-                    continue;
-                }
-                row.outcome = Outcome::Behind;
-                row.note = match now {
-                    Some(_) => "changed while it was copied: may lack items".to_owned(),
-                    None => "deleted or expired since it was copied".to_owned(),
-                };
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The report's row for a key before it is moved.
-fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
+fn planned(Planned { key, bytes, expires_at, step }: &Planned) -> Moved {
     let (outcome, note) = match step {
         Step::Move => (Outcome::Planned, String::new()),
         Step::Equal => (Outcome::Equal, String::new()),
-        Step::Reject(reason) => (Outcome::Rejected, reason),
+        Step::Reject(reason) => (Outcome::Rejected, reason.clone()),
     };
     Moved {
         key: shown(&key.name),
         kind: noun(key.class),
-        bytes,
+        bytes: *bytes,
         outcome,
         note,
         name: key.name.clone(),
         class: key.class,
+        expires_at: *expires_at,
+        print: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decides the step for each key before the first key is moved.
+//! Decides the step for each key.
 
 use redis::Value;
 
@@ -8,7 +8,10 @@ use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
 use crate::server::{fingerprint, first_chunk, integer, pairs, read_small, text, texts};
 
 /// Number of keys that are looked up in one batch.
-const BATCH: usize = 200;
+pub const BATCH: usize = 200;
+
+/// The reply of TYPE for a key that does not exist.
+pub const NONE: &str = "none";
 
 /// RedisBloom crashes when it loads a filter with at least this number of sub-filters.
 const REDISBLOOM_MAX_FILTERS: i64 = 1000;
@@ -22,10 +25,21 @@ pub enum Step {
     Reject(String),
 }
 
-/// All keys, each with its bytes in memory and its step.
+/// A key of the source, and what the copy does with it.
+#[derive(Debug)]
+pub struct Planned {
+    pub key: Key,
+    /// Bytes in memory.
+    pub bytes: u64,
+    /// When the key expires, in milliseconds since 1970; `None` if it does not.
+    pub expires_at: Option<u64>,
+    pub step: Step,
+}
+
+/// All keys, in order of names.
 #[derive(Debug, Default)]
 pub struct Plan {
-    pub steps: Vec<(Key, u64, Step)>,
+    pub steps: Vec<Planned>,
 }
 
 /// The commands that a server offers.
@@ -68,6 +82,28 @@ impl Serves {
             _ => None,
         }
     }
+
+    /// The step for a key that is not equal to the target's, from its INFO and the type of the target's key.
+    fn step(self, class: Class, info: &Value, found: &str, replace: bool) -> Step {
+        let filters = pairs(info).into_iter().find(|(label, _)| label == "Number of filters");
+        let filters = filters.and_then(|(_, value)| integer(&value)).unwrap_or(1);
+        if let Some(error) = self.error(class) {
+            return Step::Reject(error.to_owned());
+        }
+        if self.ends_at(class, filters) {
+            return Step::Reject(format!(
+                "it has {filters} sub-filters, and RedisBloom ends a server that loads {REDISBLOOM_MAX_FILTERS}"
+            ));
+        }
+        match found {
+            NONE => Step::Move,
+            _ if replace => Step::Move,
+            name if name == class.type_name() => {
+                Step::Reject("the target has another value there: --replace replaces it".to_owned())
+            }
+            name => Step::Reject(format!("the target has a value of type {name} there: --replace replaces it")),
+        }
+    }
 }
 
 impl Plan {
@@ -87,44 +123,19 @@ impl Plan {
                 batch.iter().map(|key| (&key.name[..], command(key).arg(&key.name).to_owned())).collect::<Vec<_>>()
             };
             let infos = source.ask_all(&about(|key| key.class.command("INFO")))?;
-            let types = target.ask_all(&about(|_| redis::cmd("TYPE")))?;
+            let expiries = source.ask_all(&about(|_| redis::cmd("PEXPIRETIME")))?;
+            let types = types(target, &batch.iter().map(|key| &key.name[..]).collect::<Vec<_>>())?;
             let sizes: Vec<Option<u64>> = infos.iter().map(|info| size_of(info.as_ref().ok()?)).collect();
             let same = same_of(source, target, batch, &sizes, &types)?;
             for (at, key) in batch.iter().enumerate() {
-                let bytes = sizes[at].unwrap_or(0);
-                let filters = match &infos[at] {
+                let step = match &infos[at] {
                     Err(text) if texts::is_gone(text) => continue,
-                    Err(text) => {
-                        plan.steps.push((key.clone(), bytes, Step::Reject(text.clone())));
-                        continue;
-                    }
-                    Ok(info) => {
-                        let found = pairs(info).into_iter().find(|(label, _)| label == "Number of filters");
-                        found.and_then(|(_, value)| integer(&value)).unwrap_or(1)
-                    }
+                    Err(text) => Step::Reject(text.clone()),
+                    Ok(_) if types[at] == key.class.type_name() && same[at] => Step::Equal,
+                    Ok(info) => serves.step(key.class, info, &types[at], replace),
                 };
-                let step = match &types[at] {
-                    _ if serves.error(key.class).is_some() => {
-                        Step::Reject(serves.error(key.class).unwrap_or_default().to_owned())
-                    }
-                    _ if serves.ends_at(key.class, filters) => Step::Reject(format!(
-                        "it has {filters} sub-filters, and RedisBloom ends a server that loads {REDISBLOOM_MAX_FILTERS}"
-                    )),
-                    Err(text) => return Err(target.rejected(&key.name, "TYPE", text)),
-                    Ok(found) => match text(found).as_deref() {
-                        Some("none") => Step::Move,
-                        Some(name) if name == key.class.type_name() && same[at] => Step::Equal,
-                        _ if replace => Step::Move,
-                        Some(name) if name == key.class.type_name() => {
-                            Step::Reject("the target has another value there: --replace replaces it".into())
-                        }
-                        name => Step::Reject(format!(
-                            "the target has a value of type {} there: --replace replaces it",
-                            name.unwrap_or_default()
-                        )),
-                    },
-                };
-                plan.steps.push((key.clone(), bytes, step));
+                let expires_at = expiries[at].as_ref().ok().and_then(integer).and_then(|at| u64::try_from(at).ok());
+                plan.steps.push(Planned { key: key.clone(), bytes: sizes[at].unwrap_or(0), expires_at, step });
             }
         }
         Ok(plan)
@@ -132,13 +143,24 @@ impl Plan {
 
     /// The number of keys that cannot be moved.
     pub fn rejected(&self) -> usize {
-        self.steps.iter().filter(|(_, _, step)| matches!(step, Step::Reject(_))).count()
+        self.steps.iter().filter(|planned| matches!(planned.step, Step::Reject(_))).count()
     }
 
     /// Bytes of all keys in the source's memory.
     pub fn bytes(&self) -> u64 {
-        self.steps.iter().map(|(_, bytes, _)| bytes).sum()
+        self.steps.iter().map(|planned| planned.bytes).sum()
     }
+}
+
+/// The type of each key; [`NONE`] if the key does not exist.
+pub fn types(server: &mut Server, names: &[&[u8]]) -> Result<Vec<String>, Failure> {
+    let commands: Vec<_> = names.iter().map(|name| (*name, redis::cmd("TYPE").arg(*name).to_owned())).collect();
+    let answers = server.ask_all(&commands)?;
+    let type_of = |(name, answer): (&&[u8], Answer)| match answer {
+        Ok(reply) => Ok(text(&reply).unwrap_or_default()),
+        Err(text) => Err(server.rejected(name, "TYPE", &text)),
+    };
+    names.iter().zip(answers).map(type_of).collect()
 }
 
 /// The bytes of a value in memory, from the reply to its INFO.
@@ -153,12 +175,9 @@ fn same_of(
     target: &mut Server,
     keys: &[Key],
     sizes: &[Option<u64>],
-    types: &[Answer],
+    types: &[String],
 ) -> Result<Vec<bool>, Failure> {
-    let is_there = |at: usize| {
-        let found = types[at].as_ref().ok().and_then(text);
-        found.as_deref() == Some(keys[at].class.type_name())
-    };
+    let is_there = |at: usize| types[at] == keys[at].class.type_name();
     let is_small = |at: usize| sizes[at].is_some_and(|bytes| bytes <= SMALL_BYTES);
     let small: Vec<usize> = (0..keys.len()).filter(|&at| is_there(at) && is_small(at)).collect();
     let names: Vec<_> = small.iter().map(|&at| (&keys[at].name[..], keys[at].class)).collect();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::server::Class;
+use crate::server::{Class, Fingerprint};
 use crate::table::{bytes, table};
 
 /// The largest number of keys for which the report lists every key. A larger report lists only the keys that did not go
@@ -26,8 +26,12 @@ pub enum Outcome {
     Rejected,
     /// The loaded value differed from its source. The target keeps its old value.
     Differs,
-    /// The key was moved, but its source changed or was deleted afterwards.
+    /// The target has the key, but the source's value changed afterwards.
     Behind,
+    /// The source has the key at the end, and the target lacks it or has another value.
+    Missing,
+    /// The target has the key, but the source no longer has it at the end.
+    Superfluous,
 }
 
 /// The outcome of one key.
@@ -43,6 +47,12 @@ pub struct Moved {
     pub name: Vec<u8>,
     #[serde(skip)]
     pub class: Class,
+    /// When the key expired at the source, in milliseconds since 1970; `None` if it did not.
+    #[serde(skip)]
+    pub expires_at: Option<u64>,
+    /// The fingerprint of the moved value; `None` if the key was not moved.
+    #[serde(skip)]
+    pub print: Option<Fingerprint>,
 }
 
 /// The outcome of all keys.
@@ -75,6 +85,8 @@ impl Report {
             (Outcome::Rejected, "rejected"),
             (Outcome::Differs, "differ"),
             (Outcome::Behind, "changed meanwhile"),
+            (Outcome::Missing, "missing"),
+            (Outcome::Superfluous, "superfluous"),
         ];
         let counts: Vec<String> = outcomes
             .iter()
@@ -86,12 +98,23 @@ impl Report {
         if shown.is_empty() { summary } else { format!("{}\n{summary}", table(&rows)) }
     }
 
-    /// Fails if a key was rejected, differs from its source, or has changed since it was moved.
-    pub fn verdict(&self) -> Result<(), Failure> {
-        let wrong = self.number(Outcome::Differs) + self.number(Outcome::Behind);
+    /// Fails if a key was rejected, differs from its source, or has changed since it was moved. While clients write,
+    /// keys may come and go.
+    pub fn verdict(&self, while_written: bool) -> Result<(), Failure> {
+        let superfluous = if while_written { 0 } else { self.number(Outcome::Superfluous) };
+        let missing = if while_written { 0 } else { self.number(Outcome::Missing) };
+        let wrong = self.number(Outcome::Differs) + self.number(Outcome::Behind) + missing + superfluous;
         if wrong > 0 {
-            return Err(Failure::does_not_hold(format!("{wrong} keys are not as their source is"))
-                .advise("stop the writers and run the same again with --replace"));
+            let mut failure = Failure::does_not_hold(format!("{wrong} keys are not as their source is"));
+            if wrong > missing + superfluous {
+                failure = failure.advise("stop the writers and run the same again with --replace");
+            } else if missing > 0 {
+                failure = failure.advise("run the same again, which copies what is missing");
+            }
+            if superfluous > 0 {
+                failure = failure.note("superfluous keys stay at the target until you delete them there");
+            }
+            return Err(failure);
         }
         let rejected = self.number(Outcome::Rejected);
         if rejected > 0 {

@@ -1,0 +1,119 @@
+//! Compares both servers once more at the end of a copy, because keys also come, go and change by commands of the
+//! server, such as RENAME.
+
+use std::collections::BTreeSet;
+
+use super::plan::{BATCH, NONE, Plan, Step, types};
+use super::report::{Moved, Outcome};
+use super::{Copying, planned};
+use crate::failure::Failure;
+use crate::server::{Key, Server, Writes, expires_at, fingerprint, is_temporary, text};
+
+impl Copying<'_> {
+    /// Compares the keys of both servers. Each difference becomes an outcome in the report.
+    pub(super) fn compare(&mut self) -> Result<(), Failure> {
+        self.check_writers()?;
+        let is_replaced = Writes::new(&mut self.source)? != self.before;
+        let new = self.scan_again()?;
+        let is_copied = |at: &usize| matches!(self.report.moves[*at].outcome, Outcome::Moved | Outcome::Equal);
+        let copied: Vec<usize> = (0..self.report.moves.len()).filter(is_copied).collect();
+        for batch in copied.chunks(BATCH) {
+            self.look()?;
+            self.compare_batch(batch, is_replaced)?;
+        }
+        self.name_new(new)
+    }
+
+    /// The keys of the source that no row of the report has, or whose row is only of a key that was gone. The rows of
+    /// the report are in order of names.
+    fn scan_again(&mut self) -> Result<Vec<Key>, Failure> {
+        self.source.refresh()?;
+        let (moves, mut new) = (&self.report.moves, BTreeSet::new());
+        self.source.scan_each(self.arguments.pattern.as_deref(), &mut |key| {
+            let row = row_of(moves, &key.name).ok().map(|at| moves[at].outcome);
+            if matches!(row, None | Some(Outcome::Gone)) && !is_temporary(&key.name) {
+                new.insert(key);
+            }
+        })?;
+        Ok(new.into_iter().collect())
+    }
+
+    /// Compares copied keys, given by the indices of their rows.
+    fn compare_batch(&mut self, batch: &[usize], is_replaced: bool) -> Result<(), Failure> {
+        let names: Vec<&[u8]> = batch.iter().map(|&at| &self.report.moves[at].name[..]).collect();
+        let (here, there) = (types(&mut self.source, &names)?, types(&mut self.target, &names)?);
+        for (&at, (here, there)) in batch.iter().zip(here.into_iter().zip(there)) {
+            let row = &self.report.moves[at];
+            let own = row.class.type_name();
+            let difference = match (here == own, there == own) {
+                (true, true) if is_replaced => changed(&mut self.source, &mut self.target, row)?,
+                (true, false) => {
+                    let expires_at = expires_at(&mut self.source, &row.name)?;
+                    let is_expired = there == NONE && has_expired(&mut self.target, &row.name, expires_at)?;
+                    (!is_expired).then(|| (Outcome::Missing, other("target", &there)))
+                }
+                (false, true) => {
+                    let is_expired = here == NONE && has_expired(&mut self.source, &row.name, row.expires_at)?;
+                    (!is_expired).then(|| (Outcome::Superfluous, other("source", &here)))
+                }
+                _ => None,
+            };
+            if let Some((outcome, note)) = difference {
+                let row = &mut self.report.moves[at];
+                (row.outcome, row.note) = (outcome, note);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds those keys to the report of which the target has no equal value.
+    fn name_new(&mut self, keys: Vec<Key>) -> Result<(), Failure> {
+        let plan = Plan::new(&mut self.source, &mut self.target, keys, false, &self.interrupt)?;
+        let known = self.report.moves.len();
+        for step in &plan.steps {
+            let note = match &step.step {
+                Step::Equal => continue,
+                Step::Move => "came to the source after the first scan".to_owned(),
+                Step::Reject(reason) => reason.clone(),
+            };
+            let row = Moved { outcome: Outcome::Missing, note, ..planned(step) };
+            match row_of(&self.report.moves[..known], &row.name) {
+                Ok(at) => self.report.moves[at] = row,
+                Err(_) => self.report.moves.push(row),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index of the row of a key, or where the row would be.
+fn row_of(moves: &[Moved], name: &[u8]) -> Result<usize, usize> {
+    moves.binary_search_by(|row| row.name[..].cmp(name))
+}
+
+/// Whether a key that had this expiry time has expired by the clock of its server.
+fn has_expired(server: &mut Server, key: &[u8], expires_at: Option<u64>) -> Result<bool, Failure> {
+    let Some(expires_at) = expires_at else { return Ok(false) };
+    let info = server.call_node(server.node_of(key), redis::cmd("INFO").arg("server"))?;
+    let info = text(&info).unwrap_or_default();
+    let micros = info.lines().find_map(|line| line.strip_prefix("server_time_usec:")?.trim().parse::<u64>().ok());
+    Ok(micros.is_some_and(|micros| expires_at <= micros / 1000))
+}
+
+/// What a server has in the place of a copied key, from the key's type.
+fn other(server: &str, found: &str) -> String {
+    match found {
+        NONE => format!("no longer at the {server}"),
+        found => format!("the {server} has a value of type {found} there"),
+    }
+}
+
+/// How the source's value differs from the copied one; `None` if they are equal.
+fn changed(source: &mut Server, target: &mut Server, row: &Moved) -> Result<Option<(Outcome, String)>, Failure> {
+    let now = fingerprint(source, row.class, &row.name)?;
+    // The window of the copy may have advanced exactly as far as that of its source.
+    if now.is_some() && (now == row.print || fingerprint(target, row.class, &row.name)? == now) {
+        return Ok(None);
+    }
+    Ok(Some((Outcome::Behind, "changed while it was copied: may lack items".to_owned())))
+}

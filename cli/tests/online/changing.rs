@@ -1,0 +1,174 @@
+//! Tests `copy` while keys of the source come, go and are replaced by commands of the server, which leave no trace in
+//! the counts of the module's commands.
+
+use crate::stopped::{Narrow, end, start};
+use crate::{Ended, tool, url};
+use rollcall_testkit::client::{Client, wait_until};
+use rollcall_testkit::cluster::cluster;
+use rollcall_testkit::server::Server;
+
+/// The number of answered bytes after which a copy stands still: all small keys are copied, `f:large` of 2 MB is not.
+const STOP: u64 = 600_000;
+
+fn fill(client: &mut Client) {
+    client.expect("BF.RESERVE f:large 0.001 1000000", "+OK");
+    client.expect("LC.ADD a:counter a", "1");
+    client.expect("BF.ADD b:filter a", "1");
+    // Database 1 gets the counters that RESTORE and SWAPDB put into database 0.
+    client.expect("SELECT 1", "+OK");
+    client.expect("LC.ADD s:other a b", "2");
+    client.expect("SELECT 0", "+OK");
+}
+
+/// Runs `change` with clients of both servers after the small keys are copied, and returns how the copy ended.
+fn copied(
+    servers: (&Server, &Server),
+    options: &[&str],
+    change: impl FnOnce(&mut Client, &mut Client),
+) -> (Ended, Vec<String>) {
+    let narrow = Narrow::to(servers.0, STOP);
+    let args = ["--json", "copy", &narrow.url(), &url(servers.1), "--watch", "0"];
+    let child = start(&[&args[..], options].concat());
+    narrow.wait();
+    change(&mut servers.0.client(), &mut servers.1.client());
+    narrow.open();
+    let ended = end(child);
+    let rows = ended.json()["moves"].as_array().expect("rows").clone();
+    let named = rows.iter().filter(|row| !["moved", "equal"].iter().any(|plain| row["outcome"] == *plain));
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let named = named.map(|row| format!("{} {}", text(&row["key"]), text(&row["outcome"]))).collect();
+    (ended, named)
+}
+
+/// The payload of a key in another database, to RESTORE it.
+fn dumped(client: &mut Client) -> Vec<u8> {
+    client.expect("SELECT 1", "+OK");
+    let redis::Value::BulkString(payload) = client.cmd("DUMP s:other") else { panic!("no payload") };
+    client.expect("SELECT 0", "+OK");
+    payload
+}
+
+fn restore(client: &mut Client, key: &str, more: &[&[u8]]) {
+    let payload = dumped(client);
+    let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+    assert_eq!(client.call(&[&words[..], more].concat()), redis::Value::Okay);
+}
+
+/// A regression test: a copy exited with 0 although keys were missing or superfluous at its end.
+#[test]
+fn keys_that_come_go_or_are_replaced_are_named() {
+    type Change = fn(&mut Client, &mut Client);
+    let cases: [(&str, Change, &[&str]); 13] = [
+        ("RENAME", |here, _| here.expect("RENAME a:counter a:new", "+OK"), &["a:counter superfluous", "a:new missing"]),
+        (
+            "RENAME over",
+            |here, _| here.expect("RENAME b:filter a:counter", "+OK"),
+            &["a:counter superfluous", "b:filter superfluous"],
+        ),
+        ("COPY", |here, _| here.expect("COPY a:counter a:new", "1"), &["a:new missing"]),
+        ("MOVE", |here, _| here.expect("MOVE a:counter 1", "1"), &["a:counter superfluous"]),
+        ("SET", |here, _| here.expect("SET a:counter text", "+OK"), &["a:counter superfluous"]),
+        ("DEL", |here, _| here.expect("DEL b:filter", "1"), &["b:filter superfluous"]),
+        ("RESTORE", |here, _| restore(here, "a:new", &[]), &["a:new missing"]),
+        ("RESTORE REPLACE", |here, _| restore(here, "a:counter", &[b"REPLACE"]), &["a:counter behind"]),
+        (
+            "SWAPDB",
+            |here, _| here.expect("SWAPDB 0 1", "+OK"),
+            &["a:counter superfluous", "b:filter superfluous", "s:other missing"],
+        ),
+        ("FLUSHALL", |here, _| here.expect("FLUSHALL", "+OK"), &["a:counter superfluous", "b:filter superfluous"]),
+        ("RENAME of the key in work", |here, _| here.expect("RENAME f:large f:new", "+OK"), &["f:new missing"]),
+        ("DEL at the target", |_, there| there.expect("DEL a:counter", "1"), &["a:counter missing"]),
+        // The target has a copy of its own, and a key of its own.
+        (
+            "COPY at both",
+            |here, there| [here, there].into_iter().for_each(|client| client.expect("COPY a:counter a:new", "1")),
+            &[],
+        ),
+    ];
+    for (name, change, expected) in cases {
+        let (server, other) = (Server::start(), Server::start());
+        fill(&mut server.client());
+        other.client().expect("LC.ADD own a", "1");
+        let (ended, mut named) = copied((&server, &other), &[], change);
+        named.retain(|row| row != "f:large gone");
+        assert_eq!(named, expected, "{name}: {}", ended.out);
+        assert_eq!(ended.code, i32::from(!expected.is_empty()), "{name}: {}", ended.err);
+        let is_superfluous = expected.iter().any(|row| row.ends_with("superfluous"));
+        assert_eq!(ended.err.contains("superfluous keys stay at the target"), is_superfluous, "{}", ended.err);
+        // The next copy brings what was missing.
+        if name == "RENAME" || name == "RESTORE REPLACE" {
+            let again = tool(&["copy", &url(&server), &url(&other), "--watch", "0", "--replace"]).expect(0);
+            assert!(again.out.contains("1 moved, 2 equal already"), "{}", again.out);
+        }
+    }
+}
+
+#[test]
+fn keys_outside_the_pattern_and_expired_ones_are_no_difference() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    fill(&mut client);
+    // A key leaves the pattern, another one comes in.
+    let of_pattern = ["--pattern", "[af]:*"];
+    let (ended, named) = copied((&server, &other), &of_pattern, |here, _| {
+        here.expect("COPY a:counter c:counter", "1");
+        here.expect("RENAME a:counter d:counter", "+OK");
+        here.expect("RENAME b:filter a:filter", "+OK");
+    });
+    assert_eq!((ended.code, &named[..]), (1, &["a:counter superfluous".into(), "a:filter missing".into()][..]));
+    // A key expires at the source, and the target keeps it without a time to live.
+    other.client().expect("FLUSHALL", "+OK");
+    client.expect("PEXPIRE c:counter 1500", "1");
+    let (ended, named) = copied((&server, &other), &["--no-ttl"], |here, _| {
+        wait_until("it to expire", || (here.int("EXISTS c:counter") == 0).then_some(()));
+    });
+    assert!(ended.code == 0 && named.iter().all(|row| row == "c:counter gone"), "{named:?} {}", ended.err);
+    // A deleted key is a difference, although it had a time to live, and the copy found it equal at the target.
+    client.expect("PEXPIRE d:counter 3600000", "1");
+    let (ended, named) = copied((&server, &other), &[], |here, _| here.expect("DEL d:counter", "1"));
+    assert_eq!((ended.code, &named[..]), (1, &["d:counter superfluous".to_owned()][..]), "{}", ended.out);
+}
+
+/// While clients write, keys may come and go: they are named, and change the exit code only if they lack items.
+#[test]
+fn what_differs_while_clients_write_is_named() {
+    let (server, other) = (Server::start(), Server::start());
+    fill(&mut server.client());
+    let (ended, named) = copied((&server, &other), &["--while-written"], |here, _| {
+        here.expect("RENAME a:counter a:new", "+OK");
+        here.expect("LC.ADD z:counter a", "1");
+    });
+    assert_eq!(named, ["a:counter superfluous", "a:new missing", "z:counter missing"], "{}", ended.out);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    other.client().expect("FLUSHALL", "+OK");
+    let (ended, named) =
+        copied((&server, &other), &["--while-written", "--replace"], |here, _| here.expect("LC.ADD a:new b", "1"));
+    assert_eq!((ended.code, &named[..]), (1, &["a:new behind".to_owned()][..]), "{}", ended.out);
+}
+
+#[test]
+fn all_primaries_of_a_source_are_scanned_at_the_end() {
+    let (nodes, other) = (cluster(2), Server::start());
+    let mut clients: Vec<Client> = nodes.iter().map(Server::client).collect();
+    // The slots are 15495 for {a}, 3300 for {b} and 9543 for the large key.
+    clients[1].expect("LC.ADD {a}:1 a", "1");
+    clients[0].expect("LC.ADD {b}:1 a", "1");
+    clients[1].expect("BF.RESERVE large 0.001 1000000", "+OK");
+    // A client of a cluster connects to the nodes themselves, so the answers of the target are held back.
+    let narrow = Narrow::to(&other, STOP);
+    let args = ["--json", "copy", &url(&nodes[0]), &narrow.url(), "--source-cluster", "--watch", "0"];
+    let child = start(&args);
+    narrow.wait();
+    clients[1].expect("RENAME {a}:1 {a}:2", "+OK");
+    clients[0].expect("COPY {b}:1 {b}:2", "1");
+    narrow.open();
+    let ended = end(child);
+    let rows = ended.json()["moves"].as_array().expect("rows").clone();
+    let outcomes = ["{a}:1", "{b}:1", "large", "{a}:2", "{b}:2"].map(|key| {
+        let row = rows.iter().find(|row| row["key"] == key).expect("a row");
+        row["outcome"].as_str().expect("an outcome").to_owned()
+    });
+    assert_eq!(outcomes, ["superfluous", "moved", "moved", "missing", "missing"], "{}", ended.out);
+    assert_eq!(ended.code, 1, "{}", ended.err);
+}
