@@ -328,7 +328,7 @@ fn the_page_says_since_when_nothing_is_reached() {
     let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1"]);
     browser.open(&format!("http://{}/", pages.address()));
     browser.wait(&format!(
-        "document.querySelector('#trouble').textContent.startsWith('The server 127.0.0.1:{} cannot be read since ')",
+        "document.querySelector('#trouble')?.textContent.startsWith('The server 127.0.0.1:{} cannot be read since ')",
         server.port()
     ));
     assert!(browser.text("#findings").starts_with("WarningThe server 127.0.0.1:"), "{}", browser.text("#findings"));
