@@ -1,7 +1,7 @@
 //! Tests `copy` while keys of the source come, go and are replaced by commands of the server, which leave no trace in
 //! the counts of the module's commands.
 
-use crate::stopped::{Narrow, end, start};
+use crate::stopped::{Narrow, end, signal, start};
 use crate::{Ended, tool, url};
 use rollcall_testkit::client::{Client, wait_until};
 use rollcall_testkit::cluster::cluster;
@@ -171,4 +171,30 @@ fn all_primaries_of_a_source_are_scanned_at_the_end() {
     });
     assert_eq!(outcomes, ["superfluous", "moved", "moved", "missing", "missing"], "{}", ended.out);
     assert_eq!(ended.code, 1, "{}", ended.err);
+}
+
+/// A signal ends the comparison too. The keys that are moved stay, and the next copy finds them equal.
+#[test]
+fn an_interrupt_ends_the_comparison() {
+    let (server, other) = (Server::start(), Server::start());
+    fill(&mut server.client());
+    let narrow = Narrow::to(&server, STOP);
+    let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
+    // Few bytes at a time pass until the last key is moved, so the next answer of the source is cut.
+    let mut there = other.client();
+    narrow.wait();
+    narrow.pass(1_200_000);
+    wait_until("the last key", || {
+        narrow.pass(1000);
+        (there.int("EXISTS f:large") == 1).then_some(())
+    });
+    narrow.wait();
+    signal(&child, "-INT");
+    narrow.open();
+    let ended = end(child);
+    assert_eq!(ended.code, 130, "{}{}", ended.out, ended.err);
+    assert!(ended.err.starts_with("rollcall: interrupted\n  what was moved stays"), "{}", ended.err);
+    assert!(ended.out.contains("3 moved"), "{}", ended.out);
+    let again = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
+    assert!(again.out.contains("3 equal already"), "{}", again.out);
 }

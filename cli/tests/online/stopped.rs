@@ -43,6 +43,11 @@ impl Narrow {
         wait_until("its end", || (self.left.load(Ordering::Relaxed) == 0).then_some(()));
     }
 
+    /// Passes on more bytes if the limit is reached.
+    pub fn pass(&self, bytes: u64) {
+        let _ = self.left.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Passes on all further bytes.
     pub fn open(&self) {
         self.left.store(u64::MAX / 2, Ordering::Relaxed);
@@ -76,7 +81,8 @@ fn start_with(arguments: &[&str], input: Stdio) -> Child {
     command.spawn().expect("the tool starts")
 }
 
-fn signal(child: &Child, name: &str) {
+/// Sends a signal, such as `-INT`, to the tool.
+pub fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill runs");
     assert!(sent.success());
 }
