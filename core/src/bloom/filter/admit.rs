@@ -3,7 +3,7 @@
 use super::BloomFilter;
 use super::generations::Parts;
 use crate::admission::{Admission, LookUp, Terms, first_of};
-use crate::bloom::look_up::{Expected, look_up, look_up_chunks, prefetch};
+use crate::bloom::look_up::{look_up, look_up_chunks, prefetch_all};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::hash::{CHUNK, Hash128, first_marks};
@@ -206,7 +206,7 @@ impl BloomFilter {
         for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             if place % CHUNK == 0 {
                 let chunk = &new[place..new.len().min(place + CHUNK)];
-                prefetch(&self.chain()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
+                prefetch_all(&self.chain()[at], chunk, first_marks(chunk.len()));
             }
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
                 if self.insert_from(first, &mut at, hash) == Some(true) {

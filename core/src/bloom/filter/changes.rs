@@ -3,7 +3,7 @@
 use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired};
 use crate::admission::{Admission, Terms};
-use crate::bloom::look_up::{Expected, look_up, look_up_chunk, prefetch};
+use crate::bloom::look_up::{look_up, look_up_chunk, prefetch_all, prefetch_first};
 use crate::bloom::sub_filter::{Spec, SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks, marked};
@@ -224,10 +224,12 @@ impl BloomFilter {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // `Present` prefetches all lines of an item, which inserting into a single sub-filter needs. Several
-            // sub-filters are searched first, and a search begins with the first line of each item.
-            let expected = if self.chain().len() == 1 { Expected::Present } else { Expected::Absent };
-            prefetch(self.chain(), chunk, first_marks(chunk.len()), expected);
+            // Inserting into a single sub-filter needs all lines of an item. Several sub-filters are searched first,
+            // and a search begins with the first line of each item.
+            match self.chain() {
+                [only] => prefetch_all(only, chunk, first_marks(chunk.len())),
+                many => prefetch_first(many, chunk),
+            }
             let (chunk_added, result) = self.add_chunk(chunk, limit);
             *changed |= chunk_added.changed;
             fill_beside(next, &mut hashes, (0..chunk_added.handled).map(|i| added(chunk_added.new >> i & 1 == 1)));
@@ -245,14 +247,14 @@ impl BloomFilter {
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.chain().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());
-        let known = if fit_into_one { 0 } else { look_up_chunk(self.chain(), hashes, Expected::Absent) };
+        let known = if fit_into_one { 0 } else { look_up_chunk(self.chain(), hashes) };
         // With `refresh`, items of older slices are added to the newest slice too, so that they expire later.
         let renews = self.renews() && known != 0;
-        let held = if renews { look_up_chunk(&self.chain()[start..], hashes, Expected::Absent) } else { known };
+        let held = if renews { look_up_chunk(&self.chain()[start..], hashes) } else { known };
         let mut left = all & !(known & held);
         if !fit_into_one && let [.., newest] = &self.chain()[start..] {
             // Inserting needs all lines of an item, but the look-up has fetched only the first line of most items.
-            prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
+            prefetch_all(newest, hashes, left);
         }
         let (mut taken, mut handled) = (0, hashes.len());
         let mut result = Ok(());

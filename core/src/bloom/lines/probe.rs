@@ -3,7 +3,7 @@
 
 use super::super::bitmap::Line;
 use super::line::{self, Count, line_index, pick, places};
-use crate::hash::{CHUNK, Hash128, Marks, marked};
+use crate::hash::{Hash128, Marks, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
@@ -59,9 +59,6 @@ macro_rules! kernel {
     (@ probes) => { u32 };
     (@ free) => { &mut Count };
 }
-
-/// A mask of up to eight bitmaps that are looked up together. A set bit says that the bitmap may contain the item.
-pub(in crate::bloom) type Candidates = u8;
 
 /// Whether all bits of an item are set in those of its lines that `which` selects, where 0 is the item's first line.
 #[inline(always)]
@@ -140,43 +137,15 @@ kernel! {
 }
 
 kernel! {
-    /// Returns the mask of the hashes whose bits in their first line are all set, and prefetches their other lines.
+    /// Returns the mask of the hashes, among those in `pending`, whose bits in their first line are all set.
     pub(in crate::bloom) fn screen_chunk(
-        shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128]
+        shape, has(line, places, probes), lines: &[Line], hashes: &[Hash128], pending: Marks
     ) -> Marks {
         let mut passed = 0;
-        for (i, &hash) in hashes.iter().enumerate() {
-            if has_all(lines, hash, 0..1, shape, has) {
-                passed |= 1 << i;
-                prefetch(lines, hash, 1..shape.0);
-            }
+        for i in marked(pending) {
+            passed |= Marks::from(has_all(lines, hashes[i], 0..1, shape, has)) << i;
         }
         passed
-    }
-}
-
-kernel! {
-    /// The second step of a look-up in several bitmaps, for the hashes in the mask `pending`. The first step tested the
-    /// first line of each hash, and wrote to `candidates` the mask of the bitmaps in which all bits there were set.
-    /// This step tests the other lines of the hash in these bitmaps. Returns the mask of the hashes that any bitmap
-    /// contains.
-    pub(in crate::bloom) fn contains_rest_chunk(
-        shape, has(line, places, probes),
-        bitmaps: &[&[Line]], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]
-    ) -> Marks {
-        let mut found = 0;
-        for i in marked(pending) {
-            // The newest bitmap is looked up first, because its lines were prefetched.
-            let mut left = candidates[i];
-            while let Some(newest) = left.checked_ilog2() {
-                if has_all(bitmaps[newest as usize], hashes[i], 1..shape.0, shape, has) {
-                    found |= 1 << i;
-                    break;
-                }
-                left ^= 1 << newest;
-            }
-        }
-        found
     }
 }
 
