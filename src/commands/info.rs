@@ -2,7 +2,7 @@
 
 use rollcall_core::unstable::info::{Field, InfoField};
 
-use super::table::argument::{Argument, choice};
+use super::argument::{Argument, choice};
 use crate::command_error::{CommandError, Kind, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};

@@ -4,6 +4,7 @@
 //! [`bloom`] and [`counting`] have the commands for filters and for counters; the other files are shared.
 
 mod advance;
+mod argument;
 mod bloom;
 mod changes;
 mod counting;

@@ -6,7 +6,8 @@ use std::ptr::null;
 use redis_module::commands::{BeginSearch, FindKeys, KeySpec, KeySpecFlags, get_redis_key_spec};
 use redis_module::raw;
 
-use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, Keys};
+use super::argument::{Argument, ArgumentKind};
+use super::table::{BLOOM, COUNTING, Command, Keys};
 use crate::config::Commands;
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};

@@ -3,12 +3,12 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::unstable::info::OF_FILTERS;
 
-use super::super::{advance, bloom, changes, dump, info};
-use super::argument::{
+use super::super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO,
     argument, field,
 };
+use super::super::{advance, bloom, changes, dump, info};
 use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
 /// Each command is registered under BF.* and RF.*.

@@ -3,12 +3,12 @@
 use rollcall_core::counting::Counter;
 use rollcall_core::unstable::info::OF_COUNTERS;
 
-use super::super::{advance, changes, counting, dump, info, sets};
-use super::argument::{
+use super::super::argument::{
     AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
     DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SOURCES, TO, argument, field,
     option, several,
 };
+use super::super::{advance, changes, counting, dump, info, sets};
 use super::command::{
     CHANGE, CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows,
 };
