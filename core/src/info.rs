@@ -111,7 +111,7 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
     field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
     field!("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
     field!("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
-    field!("Mode", c"MODE", c"mode", |at| Field::Text(if at.counter.is_exact() { "exact" } else { "estimate" })),
+    field!("Mode", c"MODE", c"mode", |at| Field::Text(if at.present.is_exact() { "exact" } else { "estimate" })),
     field!("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
     field!("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
     field!("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
@@ -144,4 +144,26 @@ fn clock_source(window: Option<&Window>) -> Field {
         ClockSource::System => Field::Text("system"),
         ClockSource::Manual => Field::Text("manual"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::Params;
+    use crate::size_limit::Unlimited;
+
+    /// The mode was `estimate`, although the list of members was exact, until a write dropped the expired members.
+    #[test]
+    fn a_counter_whose_members_have_expired_is_exact_again() {
+        let mode_of = |exact_limit| {
+            let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();
+            let params = Params { exact_limit, ..Params::default() };
+            let mut counter = Counter::new(params).unwrap().with_window(window, 100).unwrap();
+            counter.live(Time::At(1000)).add_all(&["a", "b"], &Unlimited, drop).unwrap();
+            let mode = |time| (OF_COUNTERS[3].of)(&CounterAt::new(&counter, Time::At(time)).unwrap());
+            [mode(1000), mode(1050)]
+        };
+        let [exact, estimate] = ["exact", "estimate"].map(Field::Text);
+        assert_eq!([0, 1, 2].map(mode_of), [[estimate, estimate], [estimate, exact], [exact, exact]]);
+    }
 }

@@ -45,8 +45,8 @@ impl Live<'_, Counter> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotExact`] if the counter estimates, unless all its members have expired. [`Error::OutOfMemory`]. On
-    /// error the counter is unchanged.
+    /// [`Error::NotExact`] if the counter estimates, unless all its members have expired and its exact limit is not 0.
+    /// [`Error::OutOfMemory`]. On error the counter is unchanged.
     pub fn remove<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a I>,

@@ -113,9 +113,9 @@ impl<'a> View<'a> {
     /// The members, in the order in which they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] if the counter estimates, unless it has a window and no member is in the view.
+    /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
-        if !self.is_exact() && (self.counter.window().is_none() || self.has_any()) {
+        if !self.is_exact() && (self.counter.params().exact_limit == 0 || self.has_any()) {
             return Err(self.counter.not_exact());
         }
         let (plain, windowed) = match self.counter.contents() {
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
     /// Whether `item` is a member in the view.
     ///
     /// # Errors
-    /// [`Error::NotExact`] if the counter estimates, unless it has a window and no member is in the view.
+    /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
         Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
@@ -149,8 +149,8 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // A bitmap cannot tell whether `item` is a member. So `members` returns an error, except for a windowed
-            // counter without members in the view.
+            // A bitmap cannot tell whether `item` is a member. So `members` returns an error, unless it knows that the
+            // view has no members.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }

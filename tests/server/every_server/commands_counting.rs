@@ -153,21 +153,6 @@ fn counts_are_exact_up_to_the_limit_and_near_beyond() {
 }
 
 #[test]
-fn exact_zero_never_is_exact() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.RESERVE k EXACT 0", "+OK");
-    client.expect("LC.COUNT k", "0");
-    client.cmd("LC.ADD k a b c");
-    assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
-    client.expect(
-        "LC.MEMBERS k",
-        "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 0 members and 16384 bytes",
-    );
-    assert!((2..=3).contains(&client.int("LC.COUNT k")));
-}
-
-#[test]
 fn members_over_sixteen_kibibytes_end_exactness() {
     let server = Server::start();
     let mut client = server.client();

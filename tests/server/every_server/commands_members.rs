@@ -196,6 +196,57 @@ fn clear_empties_and_makes_exact_again() {
     client.expect("LC.INFO never MODE", "[\"estimate\"]");
 }
 
+/// With a window, an empty counter with EXACT 0 once listed and admitted like an exact one.
+#[test]
+fn exact_zero_never_is_exact() {
+    let server = Server::start();
+    let mut client = server.client();
+    let estimates =
+        "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 0 members and 16384 bytes";
+    client.expect("LC.ADD exact x", "1");
+    for window in ["", " WINDOW 40", " WINDOW 40 MANUAL SLICES 4"] {
+        client.cmd("DEL k");
+        client.expect(&format!("LC.ADMIT k LIMIT 0 EXACT 0{window} ITEMS a"), estimates);
+        client.expect("EXISTS k", "0");
+        client.expect(&format!("LC.RESERVE k EXACT 0{window}"), "+OK");
+        let mut questions = vec![
+            "LC.MEMBERS k",
+            "LC.EXISTS k a",
+            "LC.MEXISTS k a b",
+            "LC.REM k a",
+            "LC.ADMIT k LIMIT 0 ITEMS a",
+            "LC.ADMIT k LIMIT 0 DRYRUN ITEMS a",
+            "LC.UNION 1 k",
+            "LC.UNION 2 exact k",
+            "LC.DIFF 2 exact k",
+            "LC.INTER 2 k exact",
+        ];
+        if !window.is_empty() {
+            questions.extend(["LC.MEMBERS k SINCE 10", "LC.UNION 1 k SINCE 10"]);
+        }
+        let check = |client: &mut Client| {
+            for question in &questions {
+                client.expect(question, estimates);
+            }
+            client.expect("LC.INFO k MODE", "[\"estimate\"]");
+        };
+        check(&mut client);
+        client.expect("LC.UNIONCARD 2 k exact", "[1, \"0\"]");
+        client.expect("LC.COUNT k", "0");
+        client.cmd("LC.ADD k a b c");
+        check(&mut client);
+        assert!((2..=3).contains(&client.int("LC.COUNT k")));
+        client.expect("LC.CLEAR k", "+OK");
+        check(&mut client);
+        if window.ends_with("SLICES 4") {
+            client.cmd("LC.ADD k a b c");
+            client.cmd("LC.ADVANCE k 9");
+            client.expect("LC.COUNT k", "0");
+            check(&mut client);
+        }
+    }
+}
+
 #[test]
 fn counters_that_are_loading_answer_nothing() {
     let server = Server::start();
