@@ -13,7 +13,7 @@ use crate::config;
 use crate::server::facts::{self, is_valkey, must_obey, server_flags, used_memory_ratio};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
-use crate::server::{alloc, reclaim, slot_import};
+use crate::server::{alloc, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
@@ -46,16 +46,18 @@ impl<'a> ServerLimit<'a> {
     }
 
     /// The limit of a stored value that the server loads: `max-key-bytes`. The server checks `maxmemory` before a
-    /// RESTORE.
-    pub fn for_restore() -> Self {
-        let key_bytes = if must_store() { u64::MAX } else { config::max_key_bytes(used_memory_ratio() > 0.0) };
+    /// RESTORE. `is_imported` says whether this node imports the key's slot.
+    pub fn for_restore(is_imported: bool) -> Self {
+        let has_none = must_store(is_imported);
+        let key_bytes = if has_none { u64::MAX } else { config::max_key_bytes(used_memory_ratio() > 0.0) };
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
     /// The limits of a COPY. On a Valkey in a cluster there are none. There, another node may send a COPY while a slot
     /// migrates to this node. That COPY must succeed, and cannot be told from a client's.
-    pub fn for_copy() -> Self {
-        let has_none = must_store() || is_valkey() && server_flags() & raw::REDISMODULE_CTX_FLAGS_CLUSTER != 0;
+    pub fn for_copy(is_imported: bool) -> Self {
+        let is_cluster = || server_flags() & raw::REDISMODULE_CTX_FLAGS_CLUSTER != 0;
+        let has_none = must_store(is_imported) || is_valkey() && is_cluster();
         let none = has_none.then_some(Bounds { key_bytes: u64::MAX, left: None });
         ServerLimit { ctx: None, bounds: none.map_or_else(OnceCell::new, OnceCell::from) }
     }
@@ -99,11 +101,11 @@ impl<'a> ServerLimit<'a> {
     }
 }
 
-/// Whether a callback must store a value of any size: on a replica, while an RDB file or the AOF is loaded, and while
-/// this node imports slots, because the other node deletes its keys even if they are rejected here.
-fn must_store() -> bool {
+/// Whether a callback must store a value of any size: on a replica, while an RDB file or the AOF is loaded, and under a
+/// key of a slot that this node imports, because the other node deletes its keys even if they are rejected here.
+fn must_store(is_imported: bool) -> bool {
     let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-    server_flags() & exempt != 0 || slot_import::is_running()
+    is_imported || server_flags() & exempt != 0
 }
 
 /// The number of bytes by which values may grow now. They may exceed `maxmemory` a little.

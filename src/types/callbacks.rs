@@ -19,7 +19,7 @@ use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
-use crate::server::reclaim;
+use crate::server::{reclaim, slot_import};
 
 /// Registers a data type with the server. The error names the type if another module has registered this name.
 pub fn register<T: Family>(
@@ -98,7 +98,8 @@ fn load<T: Family>(
     encoding: c_int,
     load: fn(&mut Rdb, u32, &ServerLimit<'static>) -> Result<State<T>, Error>,
 ) -> *mut c_void {
-    let limit = ServerLimit::for_restore();
+    // SAFETY: the key lives as long as `rdb`.
+    let limit = ServerLimit::for_restore(unsafe { slot_import::includes(rdb.key()) });
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
     guard(
         "rdb_load",
@@ -195,14 +196,14 @@ unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, v
 
 unsafe extern "C" fn copy<T: Family>(
     _from: *mut raw::RedisModuleString,
-    _to: *mut raw::RedisModuleString,
+    to: *mut raw::RedisModuleString,
     value: *const c_void,
 ) -> *mut c_void {
-    // SAFETY: the server passes a value of T; it is only read.
-    let entry = unsafe { entry::<T>(value) };
+    // SAFETY: the server passes a live key, and a value of T, which is only read.
+    let (is_imported, entry) = unsafe { (slot_import::includes(to), entry::<T>(value)) };
     guard(
         "copy",
-        || match entry.try_clone(&ServerLimit::for_copy()) {
+        || match entry.try_clone(&ServerLimit::for_copy(is_imported)) {
             Ok(copy) => copy.into_raw(),
             Err(error) => {
                 log_anywhere(WARNING, &format!("could not copy a {}: {error}", T::KIND));

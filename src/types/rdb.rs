@@ -27,6 +27,12 @@ impl Rdb {
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
     }
 
+    /// The name of the key; null if the value is loaded without a key. It lives as long as `io`.
+    pub fn key(&self) -> *const raw::RedisModuleString {
+        // SAFETY: `io` is live, see `new`.
+        unsafe { api!(RedisModule_GetKeyNameFromIO(self.0)) }
+    }
+
     /// Writes a line with the module's name to the server's log.
     pub fn log(&self, level: &CStr, message: &str) {
         // SAFETY: the context is live.

@@ -84,7 +84,7 @@ fn start_move(from: &Server, to: &Server) {
 /// Waits until some keys have arrived. The server does not show them before the move has ended.
 fn wait_keys(to: &Server) {
     let mut client = to.client();
-    wait_until("keys to arrive", || (figures(&mut client)["filters"] > 1).then_some(()));
+    wait_until("keys to arrive", || (figures(&mut client)["filters"] > 2).then_some(()));
 }
 
 /// Waits until the module has no values and no memory to free. Returns the number of bytes that it still uses.
@@ -99,8 +99,9 @@ fn bytes_without_values(server: &Server) -> i64 {
 }
 
 /// Sets the target's size limit below the size of some keys, and fills its memory. A full Valkey cancels the import
-/// itself, and the source keeps its keys.
+/// itself, and the source keeps its keys. The target has a large key of its own, in another slot.
 fn limit(to: &Server) {
+    to.client().expect("BF.RESERVE {b}large 0.01 2000000", "+OK");
     if !to.version().is_valkey {
         to.client().expect("CONFIG SET maxmemory-policy noeviction", "+OK");
         to.client().expect("CONFIG SET maxmemory 1mb", "+OK");
@@ -109,9 +110,14 @@ fn limit(to: &Server) {
     to.set_parameter("max-key-bytes", "1mb");
 }
 
-/// Panics unless `to` rejects `payload`, which exceeds `max-key-bytes`, from a client.
+/// Panics unless `to` rejects a client's RESTORE of `payload`, which exceeds `max-key-bytes`, and a COPY of a key of this
+/// size. A COPY in a Valkey cluster has no limits.
 fn assert_limited(to: &Server, payload: &[u8]) {
     to.client().expect("CONFIG SET maxmemory 0", "+OK");
+    if !to.version().is_valkey {
+        let error = to.client().error("COPY {b}large {b}copy");
+        assert_eq!(error.to_lowercase(), "err module key failed to copy");
+    }
     let reply = to.client().call(&[b"RESTORE", b"{b}copy".as_slice(), b"0", payload]);
     assert!(error_text(&reply).is_some_and(|error| error.contains("Bad data format")), "{}", show(&reply));
 }
@@ -172,8 +178,9 @@ fn writes_during_a_move_arrive_at_a_full_node() {
     println!("{rounds} rounds of writes");
 }
 
+/// Limits apply to clients while a node imports slots, and afterwards. During an import, no key had a limit.
 #[test]
-fn limits_hold_again_after_a_cancelled_import() {
+fn limits_hold_for_clients_during_an_import_and_after_a_cancelled_one() {
     let Some([to, from]) = &pair() else { return };
     if from.version().is_valkey {
         println!("skipped: Valkey imports by commands, not by RESTORE");
@@ -185,9 +192,11 @@ fn limits_hold_again_after_a_cancelled_import() {
     from.client().expect("CONFIG SET rdb-key-save-delay 1000000", "+OK");
     start_move(from, to);
     wait_keys(to);
+    assert_limited(to, &payload);
     to.client().expect("CLUSTER MIGRATION CANCEL ALL", "1");
     assert_limited(to, &payload);
     assert_eq!(state(&mut from.client()), before);
+    to.client().expect("DEL {b}large", "1");
     bytes_without_values(to);
 }
 
