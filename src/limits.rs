@@ -4,8 +4,12 @@
 //! module rejected everything that does not fit, memory would stay just below `maxmemory`, and the server would never
 //! evict. So values may grow a little beyond `maxmemory`. All commands of a script or transaction share this slack,
 //! because the used memory that each reads includes the growth by the commands before.
+//!
+//! Under an eviction policy, the server may run a command while it is still evicting, far above `maxmemory`. So a
+//! script, a transaction or a single command may always add [`LEAST_EVICTING_SLACK`] to the used memory.
 
 use std::cell::{Cell, OnceCell};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis_module::raw;
 
@@ -24,6 +28,12 @@ const SLACK: u64 = 64 << 10;
 /// [`EVICTING_SLACK_DIVISOR`] if that is more. The server evicts keys before its next command.
 const LEAST_EVICTING_SLACK: u64 = 1 << 20;
 const EVICTING_SLACK_DIVISOR: u64 = 16;
+
+/// When the last script, transaction or single command began that asked how much memory is left under an eviction
+/// policy. This is the server's clock, which stands still meanwhile, unless a script exceeds `busy-reply-threshold`.
+static BEGUN_US: AtomicU64 = AtomicU64::new(0);
+/// The used memory when that command first asked.
+static USED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// The size limits of one command. It caches figures of the server, so it must not outlive the command.
 pub struct ServerLimit<'a> {
@@ -111,8 +121,17 @@ fn must_store(is_imported: bool) -> bool {
 /// The number of bytes by which values may grow now. They may exceed `maxmemory` a little.
 fn maxmemory_left() -> u64 {
     let Some(memory) = facts::memory() else { return u64::MAX };
-    let slack = if memory.evicts { LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR) } else { SLACK };
-    memory.max_bytes.saturating_add(slack).saturating_sub(memory.used_bytes)
+    let most_bytes = if memory.evicts {
+        let begun_us = facts::command_time_us();
+        if BEGUN_US.swap(begun_us, Ordering::Relaxed) != begun_us {
+            USED_BYTES.store(memory.used_bytes, Ordering::Relaxed);
+        }
+        let slack = LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR);
+        memory.max_bytes.saturating_add(slack).max(USED_BYTES.load(Ordering::Relaxed) + LEAST_EVICTING_SLACK)
+    } else {
+        memory.max_bytes.saturating_add(SLACK)
+    };
+    most_bytes.saturating_sub(memory.used_bytes)
 }
 
 impl SizeLimit for ServerLimit<'_> {

@@ -106,23 +106,32 @@ pub struct Memory {
 /// The server's memory; `None` if `maxmemory` is not set. This takes long, because the server writes a section of INFO,
 /// so callers ask [`used_memory_ratio`] first.
 pub fn memory() -> Option<Memory> {
-    let info = MemoryInfo::read();
+    let info = Info::read(c"memory");
     let max_bytes = std::str::from_utf8(info.text(c"maxmemory")?).ok()?.parse().ok().filter(|&bytes| bytes > 0)?;
     let used_bytes = (max_bytes as f64 * used_memory_ratio()) as u64;
     Some(Memory { max_bytes, used_bytes, evicts: info.text(c"maxmemory_policy") != Some(b"noeviction") })
 }
 
 pub fn server_uses_jemalloc() -> bool {
-    MemoryInfo::read().text(c"mem_allocator").is_some_and(|name| name.starts_with(b"jemalloc"))
+    Info::read(c"memory").text(c"mem_allocator").is_some_and(|name| name.starts_with(b"jemalloc"))
 }
 
-/// The memory section of the server's INFO.
-struct MemoryInfo(*mut raw::RedisModuleServerInfoData);
+/// When the running script, transaction or single command began, in microseconds since 1970. On Redis 7.0, this takes
+/// as long as [`memory`].
+pub fn command_time_us() -> u64 {
+    // SAFETY: the function takes no arguments, and the server may lack it, which is checked.
+    let cached = unsafe { raw::RedisModule_CachedMicroseconds.map(|time| time()) };
+    let listed = || std::str::from_utf8(Info::read(c"server").text(c"server_time_usec")?).ok()?.parse().ok();
+    cached.map(|time| time as u64).or_else(listed).unwrap_or(0)
+}
 
-impl MemoryInfo {
-    fn read() -> Self {
+/// A section of the server's INFO.
+struct Info(*mut raw::RedisModuleServerInfoData);
+
+impl Info {
+    fn read(section: &CStr) -> Self {
         // SAFETY: a null context is allowed; the name ends with NUL.
-        MemoryInfo(unsafe { api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr())) })
+        Info(unsafe { api!(RedisModule_GetServerInfo(std::ptr::null_mut(), section.as_ptr())) })
     }
 
     fn text(&self, name: &CStr) -> Option<&[u8]> {
@@ -134,7 +143,7 @@ impl MemoryInfo {
     }
 }
 
-impl Drop for MemoryInfo {
+impl Drop for Info {
     fn drop(&mut self) {
         // SAFETY: the data belong to this module, and they are freed once.
         unsafe { api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), self.0)) };

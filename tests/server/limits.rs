@@ -321,6 +321,83 @@ fn eviction_of_a_large_filter_takes_no_other_key_along() {
     server.assert_up();
 }
 
+/// A server that stands 40 MB above `maxmemory`, and evicts only 16 keys of 600 bytes at a time.
+fn evicting() -> Server {
+    let setup = Setup::default().line("maxmemory-policy allkeys-lru").line("maxmemory-eviction-tenacity 0");
+    let server = setup.start();
+    let mut client = server.client();
+    let value = "v".repeat(500);
+    let filler = |key| vec!["SET".to_owned(), format!("small:{key}"), value.clone()];
+    client.pipeline(&(0..100_000).map(filler).collect::<Vec<_>>());
+    let maxmemory = client.info_number("used_memory") - (40 << 20);
+    client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
+    server
+}
+
+/// While the server still evicted, creations of 114 KB were rejected, but never a SET of 96 KB.
+#[test]
+fn a_server_that_is_evicting_rejects_no_small_growth() {
+    let mut server = evicting();
+    let mut client = server.client();
+    let words = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let commands = |number| {
+        [
+            words(format!("BF.RESERVE filter:{number} 0.01 80000")),
+            words(format!("LC.INSERT counter:{number} EXACT 0 ERROR 0.0025 ITEMS a")),
+            words(format!("SET string:{number} {}", "v".repeat(96_000))),
+        ]
+    };
+    let replies = client.pipeline(&(0..50).flat_map(commands).collect::<Vec<_>>());
+    for reply in &replies {
+        assert!(error_text(reply).is_none(), "{}", show(reply));
+    }
+    assert_eq!(client.info_number("rollcall_rejected_memory"), 0);
+    // A filter of just below a mebibyte is created, a larger one is not.
+    client.expect("BF.RESERVE largest 0.01 800000", "+OK");
+    client.expect("COPY largest copy", "1");
+    let error = client.error("BF.RESERVE larger 0.01 900000");
+    assert!(error.contains("more than maxmemory leaves (1048"), "{error}");
+    assert!(client.info_number("used_memory") > client.info_number("maxmemory") + (10 << 20));
+    server.assert_up();
+}
+
+/// The commands of a script or transaction share the mebibyte. The next script has its own.
+#[test]
+fn scripts_and_transactions_grow_by_a_bounded_number_of_bytes() {
+    let mut server = evicting();
+    let mut client = server.client();
+    let script = "local created = 0 for key = 1, 1000 do
+        local reply = redis.pcall('BF.RESERVE', ARGV[1] .. key, 0.01, 40000)
+        if not reply.err then created = created + 1 end
+    end return created";
+    // A filter takes 50 to 56 KiB, as the allocator rounds.
+    let bounds = 17..=20;
+    for name in ["a", "b", "c"] {
+        let reply = client.call(&["EVAL", script, "0", name]);
+        assert!(matches!(reply, Value::Int(created) if bounds.contains(&created)), "{}", show(&reply));
+    }
+    client.expect("MULTI", "+OK");
+    for key in 0..1000 {
+        client.expect(&format!("BF.RESERVE d:{key} 0.01 40000"), "+QUEUED");
+    }
+    let created = client.list("EXEC").iter().filter(|reply| error_text(reply).is_none()).count();
+    assert!(bounds.contains(&(created as i64)), "{created}");
+    assert!(client.info_number("used_memory") > client.info_number("maxmemory") + (10 << 20));
+    server.assert_up();
+}
+
+/// If no key may be evicted, the server itself rejects commands, whatever their growth.
+#[test]
+fn a_server_with_nothing_to_evict_rejects_every_growth() {
+    let server = Setup::default().line("maxmemory-policy volatile-lru").start();
+    let mut client = server.client();
+    let maxmemory = client.info_number("used_memory") - 10_000;
+    client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
+    for command in ["BF.RESERVE filter 0.01 100", "LC.ADD counter a", "SET string text"] {
+        client.expect(command, "-OOM *");
+    }
+}
+
 #[test]
 fn a_counter_whose_first_item_is_rejected_is_not_created() {
     let mut primary = Setup::default().line("maxmemory-policy noeviction").start();

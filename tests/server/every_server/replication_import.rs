@@ -110,8 +110,8 @@ fn limit(to: &Server) {
     to.set_parameter("max-key-bytes", "1mb");
 }
 
-/// Panics unless `to` rejects a client's RESTORE of `payload`, which exceeds `max-key-bytes`, and a COPY of a key of this
-/// size. A COPY in a Valkey cluster has no limits.
+/// Panics unless `to` rejects `payload`, which exceeds `max-key-bytes`, from a client, and a COPY of a key as large. A
+/// COPY in a Valkey cluster has no limits.
 fn assert_limited(to: &Server, payload: &[u8]) {
     to.client().expect("CONFIG SET maxmemory 0", "+OK");
     if !to.version().is_valkey {
