@@ -77,7 +77,7 @@ pub enum Problem {
     Idle,
     /// A server's memory is short.
     Memory,
-    /// A server may evict whole filters. For a key: the server may evict this volatile key.
+    /// A server may evict any filter or counter. For a key: the server may evict it for its time to live.
     MayEvict,
     /// A server keeps filters in its memory without serving their commands.
     NotServed,
@@ -239,8 +239,8 @@ impl<'a> FilterFacts<'a> {
     /// The problems of the filter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
-        let idle = idle(self.window, self.keeps_expired && self.items == 0, self.expires);
-        let evicted = may_be_evicted(self.window, self.evicts_expiring);
+        let idle = idle(self.window, self.items == 0, self.keeps_expired, self.expires);
+        let evicted = may_be_evicted(self.expires && self.evicts_expiring);
         let mut found: Vec<Finding> = [self.full(), past, self.grown(), idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
         found
@@ -331,8 +331,8 @@ pub struct CounterFacts {
 impl CounterFacts {
     /// The problems of the counter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
-        let idle = idle(self.window, self.keeps_expired && self.members == 0, self.expires);
-        let evicted = may_be_evicted(self.window, self.evicts_expiring);
+        let idle = idle(self.window, self.members == 0, self.keeps_expired, self.expires);
+        let evicted = may_be_evicted(self.expires && self.evicts_expiring);
         let mut found: Vec<Finding> = [idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
         found
@@ -377,8 +377,8 @@ pub struct ServerFacts<'a> {
     pub own_bytes: u64,
     /// Whether the server's `maxmemory-policy` evicts keys that have no time to live.
     pub evicts_any: bool,
-    /// Number of filters on the server.
-    pub filters: u64,
+    /// Number of filters and counters on the server.
+    pub keys: u64,
     /// Number of filters that the server keeps in memory without serving their commands.
     pub filters_not_served: u64,
     /// Number of partially loaded filters and counters.
@@ -414,11 +414,11 @@ impl ServerFacts<'_> {
     }
 
     fn may_evict(&self) -> Option<Finding> {
-        if self.max_bytes == 0 || !self.evicts_any || self.filters == 0 {
+        if self.max_bytes == 0 || !self.evicts_any || self.keys == 0 {
             return None;
         }
-        let wrong = "evicts whole filters when its memory is used up; one that is made again answers no to everything";
-        let advice = "give filters a server of their own with maxmemory-policy noeviction";
+        let wrong = "may evict any filter or counter when its memory is used up; one that is made again is empty";
+        let advice = "give filters and counters a server of their own with maxmemory-policy noeviction";
         Some(Finding::new(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice))
     }
 
@@ -441,25 +441,35 @@ impl ServerFacts<'_> {
     }
 }
 
-/// The finding about a windowed value in which everything has expired. Expired items are freed only by a write, so a
-/// value that nobody writes to keeps its memory. A value that nobody has written to yet takes none. The finding has no
-/// command: only the user knows whether the key is still in use, and `EXPIRE` would delete it then.
-fn idle(window: Option<WindowFacts>, is_expired: bool, expires: bool) -> Option<Finding> {
-    let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && is_expired) else { return None };
-    let wrong = format!(
-        "has only expired items: nothing was written to it for its window of {seconds} s, and the key does not expire"
-    );
-    let advice = "delete it if it is not used again; keys that are made with VOLATILE go by themselves";
+/// The finding about an empty windowed value that does not expire. Expired items are freed only by a write, so a value
+/// that nobody writes to keeps its memory. A value that nobody has written to yet takes none; only a volatile one is
+/// idle then too, because it should have expired. The finding has no command: only the user knows whether the key is
+/// still in use, and `EXPIRE` would delete it then.
+fn idle(window: Option<WindowFacts>, is_empty: bool, keeps_expired: bool, expires: bool) -> Option<Finding> {
+    let (wrong, advice) = match window.filter(|_| is_empty && !expires)? {
+        WindowFacts::Seconds(seconds) if keeps_expired => (
+            format!(
+                "has only expired items: nothing was written to it for its window of {seconds} s, and the key does \
+                 not expire"
+            ),
+            "delete it if it is not used again; keys that are made with VOLATILE go by themselves",
+        ),
+        WindowFacts::Volatile(_) => (
+            "is empty, and has lost the time to live that VOLATILE keys have".to_owned(),
+            "delete it if it is not used again; the next write sets a time to live",
+        ),
+        _ => return None,
+    };
     Some(Finding::new(Problem::Idle, Severity::Notice, wrong, advice))
 }
 
-/// The finding about a volatile key on a server that evicts keys with a time to live. An evicted key starts again
-/// empty.
-fn may_be_evicted(window: Option<WindowFacts>, evicts_expiring: bool) -> Option<Finding> {
-    let Some(WindowFacts::Volatile(_)) = window.filter(|_| evicts_expiring) else { return None };
-    let wrong = "may be evicted whole when memory is used up, since it has a time to live".to_owned();
-    let advice = "give volatile keys a server of their own with maxmemory-policy noeviction";
-    Some(Finding::new(Problem::MayEvict, Severity::Notice, wrong, advice))
+/// The finding about a key with a time to live on a server that evicts such keys. An evicted key starts again empty.
+fn may_be_evicted(may_be_evicted: bool) -> Option<Finding> {
+    may_be_evicted.then(|| {
+        let wrong = "has a time to live, so it may be evicted whole when memory is used up, and limits on it with it";
+        let advice = "give keys with a time to live a server of their own with maxmemory-policy noeviction";
+        Finding::new(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice)
+    })
 }
 
 /// Appends options, if there are any, to a command.

@@ -130,8 +130,6 @@ fn a_window_with_everything_expired_is_idle() {
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
     // Nothing has expired in a key that was not written to yet.
     assert!(FilterFacts { keeps_expired: false, ..filter }.findings().is_empty());
-    // A volatile key whose expiry a user removed gets a new one with its next slice.
-    assert!(FilterFacts { window: Some(WindowFacts::Volatile(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
     // Windows that the user advances do not become idle by the passing of time.
     assert!(FilterFacts { window: Some(WindowFacts::Manual(3600)), ..filter }.findings().is_empty());
@@ -142,6 +140,23 @@ fn a_window_with_everything_expired_is_idle() {
     assert!(CounterFacts { expires: true, ..counter }.findings().is_empty());
     assert!(CounterFacts { keeps_expired: false, ..counter }.findings().is_empty());
     assert!(CounterFacts { members: 1, ..counter }.findings().is_empty());
+}
+
+/// A regression test: a volatile key that had lost its time to live, as after PERSIST, stayed for ever without a
+/// finding.
+#[test]
+fn an_empty_volatile_key_that_does_not_expire_is_idle() {
+    let window = Some(WindowFacts::Volatile(3600));
+    let of = |items, expires| {
+        let filter = FilterFacts { window, items, expires, ..FilterFacts::new(KEY) };
+        let counter = CounterFacts { window, members: items, expires, ..CounterFacts::default() };
+        [filter.findings(), counter.findings()].concat()
+    };
+    assert_eq!(codes(&of(0, false)), [("idle", Severity::Notice); 2]);
+    assert!(of(0, false).iter().all(|found| found.command.is_none() && found.wrong.contains("time to live")));
+    assert!(of(0, true).is_empty());
+    // The next write to a key with items sets a time to live again.
+    assert!(of(1, false).is_empty());
 }
 
 /// A regression test: the finding suggested reserving a key in place of a volatile one. The reserved key never expired,
@@ -173,19 +188,21 @@ fn nothing_is_made_to_replace_a_window_at_once() {
     }
 }
 
+/// A regression test: only keys with `VOLATILE` got the finding, although any key with a time to live may go.
 #[test]
-fn volatile_keys_may_be_evicted_by_a_policy_that_spares_others() {
-    let of = |window, evicts_expiring| {
-        let filter = FilterFacts { window, expires: true, evicts_expiring, ..FilterFacts::new(KEY) };
-        let counter = CounterFacts { window, expires: true, evicts_expiring, ..CounterFacts::default() };
-        [filter.findings(), counter.findings()].concat()
-    };
-    let found = of(Some(WindowFacts::Volatile(3600)), true);
-    assert_eq!(codes(&found), [("may-evict", Severity::Notice); 2]);
-    assert!(found.iter().all(|found| found.command.is_none()));
-    assert!(of(Some(WindowFacts::Volatile(3600)), false).is_empty());
-    assert!(of(Some(WindowFacts::Seconds(3600)), true).is_empty());
-    assert!(of(None, true).is_empty());
+fn keys_that_expire_may_be_evicted_by_a_policy_that_spares_others() {
+    for window in
+        [None, Some(WindowFacts::Volatile(3600)), Some(WindowFacts::Seconds(60)), Some(WindowFacts::Manual(60))]
+    {
+        let of = |expires, evicts_expiring| {
+            let filter = FilterFacts { window, items: 1, expires, evicts_expiring, ..FilterFacts::new(KEY) };
+            let counter = CounterFacts { window, members: 1, expires, evicts_expiring, ..CounterFacts::default() };
+            [filter.findings(), counter.findings()].concat()
+        };
+        assert_eq!(codes(&of(true, true)), [("may-evict", Severity::Notice); 2], "{window:?}");
+        assert!(of(true, true).iter().all(|found| found.command.is_none()));
+        assert!(of(true, false).is_empty() && of(false, true).is_empty(), "{window:?}");
+    }
 }
 
 #[test]
@@ -216,12 +233,12 @@ fn servers_are_judged_by_memory_and_by_what_they_keep() {
     assert_eq!(command(&short), "rollcall top --url redis://host:6380 --sort bytes");
     assert_eq!(short[0].wrong, "uses 90 % of maxmemory, 33.3 % of that for filters and counters");
     assert!(ServerFacts { max_bytes: 0, used_bytes: u64::MAX, ..server }.findings().is_empty());
-    let evicting = ServerFacts { evicts_any: true, filters: 1, ..server };
+    let evicting = ServerFacts { evicts_any: true, keys: 1, ..server };
     assert_eq!(codes(&evicting.findings()), [("may-evict", Severity::Notice)]);
-    // No command is suggested, because every policy except `noeviction` evicts some of the keys; findings of volatile
-    // keys say which.
+    // No command is suggested, because every policy except `noeviction` evicts some of the keys; findings of keys say
+    // which.
     assert_eq!(evicting.findings()[0].command, None);
-    assert!(ServerFacts { filters: 0, ..evicting }.findings().is_empty());
+    assert!(ServerFacts { keys: 0, ..evicting }.findings().is_empty());
     assert!(ServerFacts { max_bytes: 0, ..evicting }.findings().is_empty());
     let keeps = ServerFacts { filters_not_served: 1, partially_loaded: 2, ..server }.findings();
     assert_eq!(codes(&keeps), [("partially-loaded", Severity::Warning), ("not-served", Severity::Notice)]);

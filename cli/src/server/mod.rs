@@ -81,11 +81,6 @@ impl Server {
         self.address.name()
     }
 
-    /// The URL of the server, without user and password.
-    pub fn url(&self) -> String {
-        self.address.url()
-    }
-
     /// The addresses of the cluster's primaries, and for each slot the index of its primary.
     pub fn primaries(&mut self) -> Result<(Vec<Address>, Vec<u16>), Failure> {
         let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;
@@ -147,6 +142,11 @@ impl Server {
     /// The name of a node for display.
     pub fn node_name(&self, node: usize) -> String {
         self.nodes[node].address.name()
+    }
+
+    /// The URL of a node, without user and password.
+    pub fn node_url(&self, node: usize) -> String {
+        self.nodes[node].address.url()
     }
 
     /// The index of the node that serves a key.

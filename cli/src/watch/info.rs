@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::health::{Finding, ServerFacts};
+use crate::health::{Finding, Problem, ServerFacts};
 use serde::Serialize;
 
-use super::rows::as_findings;
+use super::rows::{Row, SERVER, as_findings};
 use crate::failure::Failure;
 use crate::server::{Server, text};
 
@@ -40,8 +40,13 @@ pub struct Info {
 impl Info {
     /// Asks the first node of `server`.
     pub fn new(server: &mut Server) -> Result<Self, Failure> {
-        let reply = server.call_node(0, redis::cmd("INFO").arg(&SECTIONS))?;
-        Ok(Info::parse(&text(&reply).unwrap_or_default(), &server.url()))
+        Info::of(server, 0)
+    }
+
+    /// Asks a node of `server`.
+    pub fn of(server: &mut Server, node: usize) -> Result<Self, Failure> {
+        let reply = server.call_node(node, redis::cmd("INFO").arg(&SECTIONS))?;
+        Ok(Info::parse(&text(&reply).unwrap_or_default(), &server.node_url(node)))
     }
 
     /// A number of the module by its name in INFO; `None` if the node does not report it.
@@ -80,12 +85,22 @@ impl Info {
             max_bytes: self.maxmemory.unwrap_or(0),
             own_bytes: field("rollcall_allocated_bytes"),
             evicts_any: self.maxmemory_policy.as_ref().is_some_and(|policy| policy.starts_with("allkeys")),
-            filters: field("rollcall_filters"),
+            keys: field("rollcall_filters").saturating_add(field("rollcall_counters")),
             filters_not_served: field("rollcall_filters_not_served"),
             partially_loaded: field("rollcall_filters_partially_loaded")
                 .saturating_add(field("rollcall_counters_partially_loaded")),
         }
     }
+}
+
+/// The row with the findings about a node. `None` without findings, and if the user may not call `INFO`. If the
+/// connection was lost, the next question fails too. Partially loaded keys have rows of their own.
+pub fn server_row(server: &mut Server, node: usize) -> Option<Row> {
+    let mut findings = Info::of(server, node).ok()?.findings;
+    findings.retain(|finding| finding.problem != Problem::PartiallyLoaded);
+    let name = server.node_name(node);
+    let row = Row { key: name.clone(), server: name, kind: SERVER, findings, ..Row::default() };
+    (!row.findings.is_empty()).then_some(row)
 }
 
 #[cfg(test)]
@@ -110,5 +125,9 @@ mod tests {
         let without = Info::parse("redis_version:7.0.15\r\nused_memory:990\r\nmaxmemory:0\r\n", "redis://host");
         assert_eq!((without.version, without.server.as_deref()), (None, Some("redis 7.0.15")));
         assert!(without.fields.is_empty() && without.findings.is_empty());
+        // A regression test: a server with counters alone had no finding, although it may evict them.
+        let counters =
+            "maxmemory:1000\r\nmaxmemory_policy:allkeys-lfu\r\nrollcall_filters:0\r\nrollcall_counters:1\r\n";
+        assert_eq!(Info::parse(counters, "redis://host").findings[0].problem, Problem::MayEvict);
     }
 }

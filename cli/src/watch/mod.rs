@@ -3,7 +3,8 @@
 //!
 //! - [`rows`]: a [`Row`] for each key, of a server or a cluster, with its findings.
 //! - [`Others`]: the keys beyond those that a [`Scope`] has room for, judged some at a time.
-//! - [`Info`]: the fields of INFO for a node, with those of the module, and the findings about the node.
+//! - [`Info`]: the fields of INFO for a node, with those of the module, and the findings about the node;
+//!   [`server_row`]: these findings as a [`Row`].
 //! - [`history`]: a counter with a window, slice by slice.
 //! - [`Nodes`]: a server, or the primaries of a cluster, for commands that run for a long time. Each node is asked on
 //!   its own, so a node that is down does not delay the others, and the next question connects to it again:
@@ -22,7 +23,7 @@ mod nodes;
 mod others;
 mod rows;
 
-pub use info::Info;
+pub use info::{Info, server_row};
 pub use nodes::{Asked, Nodes};
 pub use others::{Others, Turn};
-pub use rows::{Row, Rows, Scope, history, rows};
+pub use rows::{Row, Rows, SERVER, Scope, history, rows};

@@ -71,7 +71,7 @@ pub struct Row {
     pub key: String,
     /// Name of the node that has the key.
     pub server: String,
-    /// `filter`, `classic` or `counter`.
+    /// `filter`, `classic` or `counter`; [`SERVER`] in a row for a node.
     pub kind: &'static str,
     /// For a counter `exact` or `estimate`, followed by its window; for a filter its window, or `grows` or `fixed`
     /// without one.
@@ -107,7 +107,7 @@ pub struct Row {
     /// Whether items that have expired take memory.
     #[serde(skip)]
     pub keeps_expired: bool,
-    /// Whether the server evicts keys with a time to live, and no other keys. Looked up for volatile keys only.
+    /// Whether the server evicts keys with a time to live, and no other keys. Looked up for keys with one only.
     #[serde(skip)]
     pub evicts_expiring: bool,
     /// Bytes loaded so far and in total, for a partially loaded value.
@@ -119,6 +119,9 @@ pub struct Row {
     #[serde(serialize_with = "as_findings")]
     pub findings: Vec<Finding>,
 }
+
+/// [`Row::kind`] of a row that has the findings about a node, and nothing else.
+pub const SERVER: &str = "server";
 
 impl Row {
     /// Whether the key deserves attention: the server answered with an error, or a finding is above a notice.
@@ -185,7 +188,7 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
 /// A row for each of `keys` that still exists.
 pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Failure> {
     let lines = prefix_of_lines(server)?;
-    // A node is asked for its eviction policy only when its first volatile key is found.
+    // A node is asked for its eviction policy only when its first key with a time to live is found.
     let mut evicting: BTreeMap<usize, bool> = BTreeMap::new();
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
@@ -208,7 +211,7 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
                 let first = description.ok().as_ref().and_then(items).and_then(|lines| text(lines.get(1)?));
                 row.asked = first.and_then(|first| texts::ratio(&first)).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
             }
-            if matches!(row.window, Some(WindowFacts::Volatile(_))) {
+            if row.ttl_ms.is_some() {
                 let node = server.node_of(&key.name);
                 row.evicts_expiring = match evicting.entry(node) {
                     Entry::Occupied(known) => *known.get(),

@@ -1,7 +1,7 @@
 //! Tests the keys and findings that `top` lists.
 
 use crate::{add_grown, add_partially_loaded, chunks, peer, peer_server, tool, url, with_items};
-use rollcall_testkit::client::{add_many, wait_until};
+use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
 /// A regression test: filters with high error rates rejected new items while their findings were only `nearly-full`.
@@ -89,12 +89,6 @@ fn keys_are_listed_with_what_is_wrong() {
     assert!(row("over")["capacity"].is_null() && row("over")["fill"].is_null(), "{}", row("over"));
     assert_eq!((row("good")["window_seconds"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));
     assert_eq!(row("few")["server"], to.trim_start_matches("redis://"));
-    // A policy that evicts keys with a time to live also evicts volatile keys.
-    client.expect("CONFIG SET maxmemory 1gb maxmemory-policy volatile-ttl", "+OK");
-    let sent = tool(&["--json", "top", "--pattern", "sent", "--url", &to]).expect(0).json();
-    assert_eq!(sent[0]["findings"][0]["problem"], "may-evict", "{sent}");
-    assert!(sent[0]["findings"][0]["command"].is_null(), "{sent}");
-    client.expect("CONFIG SET maxmemory 0", "+OK");
     // The output is no terminal, so `top` prints the table once. The table is sorted, limited and filtered.
     let table = tool(&["top", "--sort", "items", "--limit", "2", "--url", &to]).expect(0).out;
     let lines: Vec<&str> = table.lines().collect();
@@ -147,6 +141,61 @@ fn a_server_of_redisbloom_says_what_it_has() {
     assert_eq!(rows[0]["findings"][0]["command"], "BF.RESERVE {grown}:new 0.01 4400");
     let empty = Server::start();
     assert_eq!(tool(&["top", "--url", &url(&empty)]).expect(0).out, "0 filters and counters, 0 B; 0 to look at\n");
+}
+
+/// A regression test: `top` reported no findings of servers. This finding was missing for counters under `allkeys-*`,
+/// and under `volatile-*` for all keys with a time to live but those made with `VOLATILE`.
+#[test]
+fn top_and_the_exporter_say_what_may_be_evicted() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    client.expect("LC.ADD stays a", "1");
+    client.expect("LC.ADD expires a", "1");
+    client.expect("EXPIRE expires 3600", "1");
+    client.expect("LC.ADMIT sent LIMIT 3 WINDOW 86400 VOLATILE ITEMS message", "[1]");
+    let found = |client: &mut Client, policy: &str| {
+        client.expect(&format!("CONFIG SET maxmemory 1gb maxmemory-policy {policy}"), "+OK");
+        let rows = tool(&["--json", "top", "--sort", "key", "--limit", "3", "--url", &to]).expect(0).json();
+        let text = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
+        let table = tool(&["top", "--url", &to]).expect(0).out;
+        let rows = rows.as_array().expect("rows").clone();
+        let may_go = rows.iter().filter(|row| row["findings"][0]["problem"] == "may-evict");
+        let names: Vec<_> = may_go.map(|row| row["key"].as_str().expect("a key").to_owned()).collect();
+        assert_eq!(text.matches("finding=\"may-evict\"").count(), names.len(), "{policy}: {text}");
+        assert_eq!(table.matches("maxmemory-policy noeviction").count(), names.len(), "{policy}: {table}");
+        assert!(table.ends_with("0 to look at\n") && table.contains("\n3 filters and counters, "), "{table}");
+        names
+    };
+    let address = to.trim_start_matches("redis://");
+    assert_eq!(found(&mut client, "allkeys-lru"), [address]);
+    assert_eq!(found(&mut client, "volatile-ttl"), ["expires", "sent"]);
+    assert!(found(&mut client, "noeviction").is_empty());
+    // A server whose memory is used up is critical, whatever keys are looked at.
+    client.expect("CONFIG SET maxmemory 100kb", "+OK");
+    let ended = tool(&["top", "--fail-on", "critical", "--pattern", "stays", "--url", &to]).expect(1);
+    assert!(ended.out.contains(" of maxmemory, ") && ended.err.contains("1 of 2 rows"), "{ended:?}");
+    tool(&["top", "--fail-on", "critical", "--pattern", "none", "--url", &to]).expect(4);
+}
+
+/// A regression test: an empty volatile key without a time to live stayed for ever, and no finding said so.
+#[test]
+fn a_volatile_key_that_has_lost_its_time_to_live_is_idle_once_it_is_empty() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    for key in ["kept", "used"] {
+        client.expect(&format!("LC.INSERT counter:{key} WINDOW 3600 VOLATILE ITEMS a"), "1");
+        client.expect(&format!("BF.INSERT filter:{key} WINDOW 3600 VOLATILE ITEMS a"), "[1]");
+        client.expect(&format!("PERSIST counter:{key}"), "1");
+        client.expect(&format!("PERSIST filter:{key}"), "1");
+    }
+    client.expect("LC.CLEAR counter:kept", "+OK");
+    client.expect("BF.CLEAR filter:kept", "+OK");
+    let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
+    let idle = rows.as_array().expect("rows").iter().filter(|row| row["findings"][0]["problem"] == "idle");
+    assert_eq!(
+        idle.map(|row| row["key"].as_str().expect("a key")).collect::<Vec<_>>(),
+        ["counter:kept", "filter:kept"]
+    );
 }
 
 /// A regression test: a windowed key without any writes was reported as full of expired items.
@@ -210,7 +259,7 @@ fn scripts_get_an_exit_code_for_a_severity() {
     add_grown(&mut client);
     let ended = tool(&["--json", "top", "--fail-on", "warning", "--limit", "1", "--url", &to]).expect(1);
     assert_eq!(ended.json().as_array().map(Vec::len), Some(1));
-    assert!(ended.err.contains("1 of 2 filters and counters need a look"), "{}", ended.err);
+    assert!(ended.err.contains("1 of 2 rows need a look"), "{}", ended.err);
     assert_eq!([top("critical", &[]), top("warning", &["--pattern", "notice"])], [0, 0]);
     client.expect("BF.RESERVE full 0.01 10 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD full", "item:", 0..10);

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::numbers;
 use crate::table::{bytes, count, seconds, table};
-use crate::watch::Row;
+use crate::watch::{Row, SERVER};
 
 /// The prefix of a finding below its row.
 const INDENT: &str = "  ! ";
@@ -138,9 +138,10 @@ fn round(rate: f64) -> f64 {
     format!("{rate:.2e}").parse().unwrap_or(rate)
 }
 
-/// Sorts rows by a column.
+/// Sorts rows by a column. Rows of servers come first.
 pub fn sort(rows: &mut [Row], column: Column, reverse: bool) {
     rows.sort_by(|a, b| if reverse { column.order(b, a) } else { column.order(a, b) });
+    rows.sort_by_key(|row| row.kind != SERVER);
 }
 
 /// The table as text, with a line for the headings and a line for each row.
@@ -207,7 +208,8 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 pub fn summary(rows: &[Row]) -> String {
     let sum: i64 = rows.iter().filter_map(|row| row.bytes).sum();
     let wrong = rows.iter().filter(|row| row.is_wrong()).count();
-    let number = count(i64::try_from(rows.len()).unwrap_or(i64::MAX));
+    let keys = rows.iter().filter(|row| row.kind != SERVER).count();
+    let number = count(i64::try_from(keys).unwrap_or(i64::MAX));
     format!("{number} filters and counters, {}; {wrong} to look at", bytes(u64::try_from(sum).unwrap_or(0)))
 }
 
@@ -247,6 +249,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn servers_come_first_and_are_no_keys() {
+        let row = |key: &str, kind, bytes| Row { key: key.to_owned(), kind, bytes, ..Row::default() };
+        let mut rows = [row("a", "filter", Some(1)), row("host:6379", SERVER, None), row("b", "counter", Some(2))];
+        for (column, reverse, order) in
+            [(Column::Bytes, false, "b a"), (Column::Bytes, true, "a b"), (Column::Key, false, "a b")]
+        {
+            sort(&mut rows, column, reverse);
+            assert_eq!(rows.each_ref().map(|row| &*row.key).join(" "), format!("host:6379 {order}"));
+        }
+        assert_eq!(summary(&rows), "2 filters and counters, 3 B; 0 to look at");
     }
 
     #[test]

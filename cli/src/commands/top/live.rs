@@ -13,7 +13,8 @@ use crossterm::{cursor, execute, queue};
 use super::columns::{Column, fitted, sort, summary, wrapped};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::watch::{Asked, Nodes, Row, Scope, rows};
+use crate::server::Server;
+use crate::watch::{Asked, Nodes, Row, SERVER, Scope, rows, server_row};
 
 /// Time between two checks for a signal while waiting for a key press.
 const LOOK: Duration = Duration::from_millis(250);
@@ -41,7 +42,7 @@ impl Drop for Screen {
 pub struct View {
     column: Column,
     reverse: bool,
-    /// The largest number of rows.
+    /// The largest number of rows of keys.
     limit: usize,
     /// Number of rows scrolled past above the first visible one.
     scrolled: usize,
@@ -123,11 +124,12 @@ struct Seen {
 
 fn look(nodes: &mut Nodes, pattern: Option<&str>) -> Seen {
     let mut seen = Seen { servers: Vec::new(), rows: Vec::new(), failures: Vec::new() };
-    for Asked { server, answer, .. } in nodes.ask(|server| rows(server, &Scope::matching(pattern))) {
+    let question = |server: &mut Server| Ok((server_row(server, 0), rows(server, &Scope::matching(pattern))?.rows));
+    for Asked { server, answer, .. } in nodes.ask(question) {
         match answer {
-            Ok(found) => {
+            Ok((of_server, of_keys)) => {
                 seen.servers.push(server);
-                seen.rows.extend(found.rows);
+                seen.rows.extend(of_server.into_iter().chain(of_keys));
             }
             Err(failure) => seen.failures.push(failure),
         }
@@ -150,7 +152,8 @@ fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
         lines.extend(wrapped(&format!("{what}{}. Asking again", failure.text()), width));
     }
     lines.push(format!("by {by}{order}   left, right: column   r: reverse   up, down: scroll   q: quit"));
-    let shown = &seen.rows[..seen.rows.len().min(view.limit)];
+    let limit = view.limit.saturating_add(seen.rows.iter().filter(|row| row.kind == SERVER).count());
+    let shown = &seen.rows[..seen.rows.len().min(limit)];
     view.scrolled = view.scrolled.min(shown.len().saturating_sub(1));
     let heads = lines.len();
     let most = height.saturating_sub(heads);

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::health::Severity;
 use crate::output::Output;
 use crate::server::{Server, Url};
-use crate::watch::{Nodes, Row, Scope, rows};
+use crate::watch::{Nodes, Row, Scope, rows, server_row};
 use columns::{Column, printed, sort, summary};
 use live::View;
 
@@ -28,7 +28,7 @@ pub struct Top {
     /// Reverse the order
     #[arg(long)]
     reverse: bool,
-    /// The largest number of rows to show
+    /// The largest number of keys to show
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Print the table once and exit, as is done when the output is not a terminal
@@ -61,18 +61,20 @@ impl Top {
         }
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let mut all = rows(&mut server, &Scope::matching(pattern))?.rows;
+        let keys = all.len();
+        for node in 0..server.num_nodes() {
+            all.extend(server_row(&mut server, node));
+        }
         sort(&mut all, self.sort, self.reverse);
         let summary = summary(&all);
         let failing = self.fail_on.map_or(0, |fail_on| all.iter().filter(|row| fail_on.is_reached(row)).count());
         let found = all.len();
-        all.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
+        all.truncate(self.limit.map_or(found, |limit| found - keys + limit as usize));
         output.answer(&all, |rows| if rows.is_empty() { summary } else { format!("{}\n{summary}", printed(rows)) })?;
         match pattern {
-            Some(pattern) if all.is_empty() => Err(Failure::nothing(format!("no filter or counter matches {pattern}"))),
-            _ if failing > 0 => {
-                Err(Failure::does_not_hold(format!("{failing} of {found} filters and counters need a look"))
-                    .advise("the table says what is wrong with each, and what to do"))
-            }
+            Some(pattern) if keys == 0 => Err(Failure::nothing(format!("no filter or counter matches {pattern}"))),
+            _ if failing > 0 => Err(Failure::does_not_hold(format!("{failing} of {found} rows need a look"))
+                .advise("the table says what is wrong with each, and what to do")),
             _ => Ok(()),
         }
     }
