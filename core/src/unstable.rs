@@ -51,6 +51,8 @@ pub mod bloom {
 
 /// The parts of a counter: the positions of members in a bitmap, and estimates from the bitmap.
 pub mod counting {
+    pub use crate::counting::sample::sample;
+
     /// Estimates and their standard errors.
     pub mod estimate {
         pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};

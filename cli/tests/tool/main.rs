@@ -9,4 +9,5 @@ mod failures;
 mod install;
 mod man;
 mod plan;
+mod random_plans;
 mod run;

@@ -37,6 +37,7 @@ pub(crate) mod layout;
 mod live;
 pub(crate) mod params;
 pub(crate) mod payload;
+pub(crate) mod sample;
 mod sets;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@ use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::counting::sample;
+use rollcall_core::unstable::hash::hash64;
 use rollcall_core::window::{ClockSource, Time, Window};
 use serde::Serialize;
 
@@ -55,8 +57,16 @@ enum Kind {
 /// The default number of slices of a counter.
 const DEFAULT_SLICES: u32 = 12;
 
-/// The largest number of members that are added to measure the memory, which hardly changes beyond.
-const MOST_ADDED: u64 = 1 << 20;
+/// The largest number of members that are added one by one. Above it, the number may also vary by chance, as it does in
+/// a sample: by 1 %.
+const MOST_ADDED: u64 = 1 << 14;
+
+/// The number of counters with other members that a plan builds. One more counter is outside their range in one case of
+/// 33.
+const DRAWS: u64 = 64;
+
+/// A range of sizes that is narrower than this share of the mean is shown as the mean.
+const NARROW: f64 = 0.02;
 
 /// Bytes of a HyperLogLog (`STRLEN`) by its number of members: the median of nine, measured with `PFADD` on Redis 8.2.3
 /// and Valkey 9.1.2, which agree. Numbers between are interpolated.
@@ -71,8 +81,11 @@ const DENSE_HYPERLOGLOG: u64 = 12_304;
 pub struct Planned {
     items: u64,
     error_rate: f64,
-    /// Bytes in memory with the planned members, as `LC.INFO key SIZE` reports them.
+    /// Bytes in memory with the planned members, as `LC.INFO key SIZE` reports them: the mean over counters with
+    /// different members.
     size_bytes: u64,
+    least_bytes: u64,
+    most_bytes: u64,
     /// Bytes of the counter in a dump or an RDB file.
     stored_bytes: u64,
     /// Bytes of a set of the same members on Redis 8.2.
@@ -83,11 +96,20 @@ pub struct Planned {
     standard_error: f64,
     /// The largest number of members for which the counter stays exact, if all have the mean length.
     exact_up_to: u64,
-    /// Bytes in memory with `exact_up_to` members.
-    exact_bytes: u64,
     keys: u64,
     bytes_of_keys: Option<u64>,
     command: String,
+}
+
+impl Planned {
+    /// The size as text, or the range of sizes where the members decide.
+    fn size(&self, text: fn(u64) -> String) -> String {
+        let (least, most) = (self.least_bytes, self.most_bytes);
+        if (most - least) as f64 <= NARROW * self.size_bytes as f64 {
+            return text(self.size_bytes);
+        }
+        format!("{} to {}", text(least), text(most))
+    }
 }
 
 /// Bytes of a set on Redis 8.2: a listpack, or from 129 members on, or with members above 64 bytes, a hash table.
@@ -128,8 +150,13 @@ impl Counting {
     }
 
     fn plan(&self, items: u64) -> Result<Planned, Error> {
-        let params = Params { error_rate: self.error, exact_limit: self.exact, exact_bytes: self.exact_bytes, seed: 0 };
-        let counter = self.counter(params, items)?;
+        let sizes = (0..DRAWS).map(|draw| Ok((self.draw(items, draw)?.size_bytes(), draw)));
+        let mut sizes = sizes.collect::<Result<Vec<_>, Error>>()?;
+        sizes.sort_unstable();
+        let size_bytes = sizes.iter().map(|(size, _)| size).sum::<u64>() / DRAWS;
+        let [(least_bytes, _), (_, typical), (most_bytes, _)] =
+            [0, sizes.len() / 2, sizes.len() - 1].map(|at| sizes[at]);
+        let typical = self.draw(items, typical)?;
         let (length, counted) = match self.kind {
             Kind::Text => (self.length, self.length),
             Kind::Uuid => (36, 16),
@@ -137,55 +164,66 @@ impl Counting {
             Kind::Integer => (6, 3),
         };
         let exact_up_to = u64::from(self.exact).min(u64::from(self.exact_bytes / counted));
-        let exact = self.counter(params, exact_up_to)?;
-        let size_bytes = counter.size_bytes();
         Ok(Planned {
             items,
             error_rate: self.error,
             size_bytes,
-            stored_bytes: persist::dump(&counter).map(|(_, chunk)| chunk.len() as u64).sum(),
+            least_bytes,
+            most_bytes,
+            stored_bytes: persist::dump(&typical).map(|(_, chunk)| chunk.len() as u64).sum(),
             set_bytes: match self.kind {
                 Kind::Integer => intset_bytes(items),
                 _ => set_bytes(items, u64::from(length)),
             },
             hyperloglog_bytes: hyperloglog_bytes(items),
-            standard_error: counter.standard_error(),
+            standard_error: typical.standard_error(),
             exact_up_to,
-            exact_bytes: exact.size_bytes(),
             keys: self.asked.keys,
             bytes_of_keys: self.asked.bytes_of_keys(size_bytes),
             command: self.command(),
         })
     }
 
-    /// A counter with `members` members of the mean length.
-    fn counter(&self, params: Params, members: u64) -> Result<Counter, Error> {
-        let mut counter = Counter::new(params)?;
+    /// A counter with `members` members. The draws differ in what may take another number of bytes: hashes, how many
+    /// members are added together, whether texts have one length, and whether the counter has been stored and loaded.
+    fn draw(&self, members: u64, draw: u64) -> Result<Counter, Error> {
+        let Counting { error: error_rate, exact: exact_limit, exact_bytes, .. } = *self;
+        let mut counter = Counter::new(Params { error_rate, exact_limit, exact_bytes, seed: draw })?;
         if let Some(seconds) = self.asked.window {
             let default = DEFAULT_SLICES.min(u32::try_from(seconds.max(1)).unwrap_or(DEFAULT_SLICES));
             let slices = self.asked.slices.unwrap_or(default);
             counter =
                 counter.with_window(Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System)?, 0)?;
         }
-        for number in 0..members.min(MOST_ADDED) {
-            // Short members allow only few distinct values. A counter that estimates stores no members, so it gets
-            // members of 8 bytes.
-            if counter.is_exact() {
-                counter.live(Time::Reached).add(self.member(number), &Unlimited)?
-            } else {
-                counter.live(Time::Reached).add((number + 1).to_le_bytes(), &Unlimited)?
-            };
+        if members > MOST_ADDED.max(self.exact.into()) {
+            return sample(&counter, members, draw);
         }
-        Ok(counter)
+        let all: Vec<_> = (0..members).map(|number| self.member(number, draw)).collect();
+        let together = match draw % 4 {
+            0 => 1,
+            1 => members,
+            _ => 1 + hash64(&draw.to_le_bytes(), members) % members.max(1),
+        };
+        for some in all.chunks(together.max(1) as usize) {
+            counter.live(Time::Reached).add_all(some.iter(), &Unlimited, |_| ())?;
+        }
+        if draw / 8 % 2 == 1 { persist::load(persist::dump(&counter), &Unlimited) } else { Ok(counter) }
     }
 
     /// The member with this number.
-    fn member(&self, number: u64) -> Vec<u8> {
+    fn member(&self, number: u64, draw: u64) -> Vec<u8> {
         let six_digits = 100_000 + number;
         match self.kind {
             Kind::Text => {
-                let own = (number + 1).to_le_bytes().into_iter();
-                own.chain(std::iter::repeat(0)).take(self.length as usize).collect()
+                // Seven bits of the number in each byte, which is no digit then.
+                let own = (0..9).map(|at| 0x80 | (number >> (7 * at)) as u8).chain(std::iter::repeat(0x80));
+                let (mean, range) = (u64::from(self.length), u64::from(self.length / 3));
+                let random = mean - range + hash64(&number.to_le_bytes(), draw) % (2 * range + 1);
+                let length = if draw / 4 % 2 == 1 { random } else { mean };
+                // No counter is exact with so many bytes, so the length has no effect.
+                let is_beyond = number * mean > 2 * u64::from(Params::MAX_EXACT_BYTES);
+                let least = u64::from((u64::BITS - number.leading_zeros()).div_ceil(7));
+                own.take(if is_beyond { least } else { least.max(length) } as usize).collect()
             }
             Kind::Uuid => format!("{number:08x}-0000-4000-8000-{number:012x}").into_bytes(),
             Kind::User => format!("user:{six_digits}").into_bytes(),
@@ -212,7 +250,7 @@ impl Counting {
             let mut row = vec![
                 count(one.items as i64),
                 if one.standard_error == 0.0 { "exact".to_owned() } else { percent(one.standard_error) },
-                bytes(one.size_bytes),
+                one.size(bytes),
                 bytes(one.stored_bytes),
                 bytes(one.set_bytes),
                 bytes(one.hyperloglog_bytes),
@@ -224,16 +262,16 @@ impl Counting {
         }
         let mut text = vec![table(&rows), String::new()];
         if let Some(one) = all.first() {
-            let (members, size) = (count(one.exact_up_to as i64), bytes(one.exact_bytes));
             let of = if self.kind == Kind::Text { format!(" of {} bytes", self.length) } else { String::new() };
-            text.push(format!("exact         up to {members} members{of}, {size} then"));
+            text.push(format!("exact         up to {} members{of}", count(one.exact_up_to as i64)));
         }
         text.push(format!(
             "error         at most {} up to 10^10 members; a HyperLogLog's is 0.81 %",
             percent(1.04 * self.error)
         ));
         if let [one] = all {
-            text.push(format!("size          {} bytes, as LC.INFO key SIZE says", count(one.size_bytes as i64)));
+            let size = one.size(|bytes| count(bytes as i64));
+            text.push(format!("size          {size} bytes, as LC.INFO key SIZE says"));
         }
         if many {
             text.push(format!("keys          each with {} bytes besides its value: name, entry, objects", KEY_BYTES));
