@@ -186,7 +186,7 @@ impl Counter {
 
     /// Makes `newest` the newest slice; no counter may have a later one. Then adds the members of `others`, each in the
     /// slice in which it was last added. If the counter estimates and has no window, the lower bound of its number of
-    /// members becomes `lower_bound`. Returns whether members or this bound changed.
+    /// members becomes at least `lower_bound`. Returns whether members or this bound changed.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error some members may have been added.
@@ -231,7 +231,7 @@ impl Counter {
             }
         }
         if let Contents::Plain(Held::Estimating(slots)) = &mut self.contents {
-            changed |= slots.set_lower_bound(lower_bound);
+            changed |= slots.raise_lower_bound(lower_bound);
         }
         Ok(changed)
     }
@@ -276,7 +276,7 @@ impl Counter {
     }
 
     /// A lower bound of the number of members: their number while the counter is exact, or when it stopped being exact.
-    /// After a merge it is the largest lower bound of the merged counters. With a window it is 0.
+    /// A merge raises it to the largest lower bound of the merged counters. With a window it is 0.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,

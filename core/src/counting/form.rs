@@ -112,7 +112,7 @@ impl CounterForm {
             return Ok(Held::Exact(Members::from_bytes(payload, spec.params.room(), spec.params.seed, ages)?));
         };
         let mut slots = decode(payload, spec.layout, counts, ages)?;
-        slots.set_lower_bound(self.lower_bound);
+        slots.raise_lower_bound(self.lower_bound);
         Ok(Held::Estimating(Box::new(slots)))
     }
 }

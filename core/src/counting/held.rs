@@ -226,7 +226,7 @@ fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T, impl 
     }
     // With a window, members expire, so their present number is not a lower bound for later.
     if T::BYTES == 0 {
-        slots.set_lower_bound(members.len() as u32 + 1);
+        slots.raise_lower_bound(members.len() as u32 + 1);
     }
     Ok(slots)
 }

@@ -256,9 +256,9 @@ impl Slots {
         self.lower_bound
     }
 
-    /// Sets the lower bound of the number of members. Returns whether the bound changed.
-    pub(in crate::counting) fn set_lower_bound(&mut self, lower_bound: u32) -> bool {
-        let changed = lower_bound != self.lower_bound;
+    /// Raises the lower bound of the number of members to at least `lower_bound`. Returns whether the bound changed.
+    pub(in crate::counting) fn raise_lower_bound(&mut self, lower_bound: u32) -> bool {
+        let changed = lower_bound > self.lower_bound;
         if changed {
             self.lower_bound = lower_bound;
             self.estimate.clear();
