@@ -416,8 +416,6 @@ fn slots(counter: &Counter) -> Digest {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     /// Counters that are merged have the digest of one counter that got all their members. If this counter was promoted
     /// by BYTES, only its lower bound may differ, because it depends on the order of the members.
     #[test]

@@ -4,8 +4,10 @@
 //! ([`pair`](super::pair)). For more counters this would have too many unknown numbers. So the sizes of all unions of
 //! the counters are estimated, and added with alternating signs: inclusion and exclusion ([`unions`]).
 //!
-//! The standard error is computed as if the estimated numbers were the true numbers. If an estimate is 0 although
-//! members exist, this error would be too small. So [`unseen_variance`] is added for each set.
+//! The standard error is computed as if the estimated numbers were the true numbers, except for the number of common
+//! members of two counters: the error grows with this number, so a small estimate would report the error of a still
+//! smaller truth. So the error is that of a truth one standard error above the estimate. If an estimate is 0 although
+//! members exist, the error would be too small too. So [`unseen_variance`] is added for each set.
 
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -68,15 +70,16 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let mut sized = try_collect(sets.len(), sets.iter().map(|&set| (set.estimated(), set)))?;
     sized.sort_by(|(one, _), (other, _)| one.estimate.total_cmp(&other.estimate));
     let unions = unions_of(&try_collect_ok(sets.len(), sized.iter().map(|&(_, set)| union_of(layout, &[set])))?)?;
-    let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
+    let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
+    let more = unseen + UNEVEN;
+    let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both, more) } else { None };
     let found = pair.map_or_else(|| of_unions(&unions), Ok)?;
     // The size of the smallest set may be more precise than `unions[1].estimate()`, the estimate from the set's bits,
     // for example if the set is exact. So the estimated size of the intersection is multiplied by the first number
     // divided by the second. A counter intersected with itself then has its own count.
     let smallest = sized[0].0.estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
-    let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
-    let reported = Estimated::rounded(estimate, found.variance + unseen + UNEVEN);
+    let reported = Estimated::rounded(estimate, found.variance + more);
     // The error cannot exceed the size of the smallest set.
     let largest_error = sized.iter().map(|(size, _)| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
@@ -93,12 +96,16 @@ fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> 
 }
 
 /// The number of common members, from two sets and their union; `None` if the search for the most likely number fails.
-fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common> {
+/// The variance is that of a number one standard error larger; `more` is added to its square.
+fn of_pair(one: &Segments, other: &Segments, union: &Segments, more: f64) -> Option<Common> {
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());
-    let ([_, _, estimate], variances) = pair.most_likely([union - other, union - one, one + other - union])?;
+    let start = [union - other, union - one, one + other - union];
+    let ([left, right, estimate], [.., variance]) = pair.most_likely(start)?;
+    let error = libm::sqrt(variance + more).min(left).min(right);
+    let [.., above] = pair.variances([left - error, right - error, estimate + error])?;
     let estimate = if estimate < LEAST { 0.0 } else { estimate.min(one.min(other)) };
-    Some(Common { estimate, variance: variances[2] })
+    Some(Common { estimate, variance: variance.max(above) })
 }
 
 #[cfg(test)]

@@ -72,14 +72,16 @@ impl Pair {
             let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= TOLERANCE * n + NONE);
             (members, here) = (next, there);
             if is_there {
-                // The inverse of the information is the variance for a Poisson number of members. The true number is
-                // fixed, so the variance of the Poisson number is subtracted.
-                let inverse = inverse(&here.information)?;
-                let variances = std::array::from_fn(|i| (inverse[i][i] - members[i]).max(0.0));
-                return variances.iter().all(|variance| variance.is_finite()).then_some((members, variances));
+                return Some((members, here.variances(members)?));
             }
         }
         None
+    }
+
+    /// The variance of each estimated number if `members` are the true numbers; `None` if it cannot be computed.
+    pub(super) fn variances(&self, members: PairCounts) -> Option<PairCounts> {
+        let members = members.map(|n| n.max(NONE));
+        self.likelihood(members).variances(members)
     }
 
     /// Takes a step from `members`, shortened until the likelihood rises. Returns the new numbers with their
@@ -144,6 +146,14 @@ impl Pair {
 }
 
 impl Likelihood {
+    /// The inverse of the information is the variance for a Poisson number of members. The true number is fixed, so the
+    /// variance of the Poisson number is subtracted.
+    fn variances(&self, members: PairCounts) -> Option<PairCounts> {
+        let inverse = inverse(&self.information)?;
+        let variances: PairCounts = std::array::from_fn(|i| (inverse[i][i] - members[i]).max(0.0));
+        variances.iter().all(|variance| variance.is_finite()).then_some(variances)
+    }
+
     /// Newton's step from `members` to more likely numbers; `None` if there is none. No number falls by more than nine
     /// tenths. If this limit shortens the step of a number, the other steps are computed again.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {

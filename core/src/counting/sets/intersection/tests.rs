@@ -152,7 +152,7 @@ fn two_sets_are_reported_better_by_likelihood() {
         let first = counter(layout, 0, (0..alone + both).map(members));
         let second = counter(layout, 0, (alone..alone + both + other).map(members));
         let unions = unions_in(layout, &[&first, &second]);
-        let reported = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
+        let reported = of_pair(&unions[1], &unions[2], &unions[3], 0.0).unwrap().variance.sqrt();
         let summed = of_unions(&unions).unwrap().variance.sqrt();
         // The expected errors are for the numbers found, which differ by a tenth.
         assert!((reported / by_likelihood - 1.0).abs() < 0.1, "{reported} for {by_likelihood}");
@@ -234,7 +234,7 @@ fn disjoint_sets_are_reported_by_likelihood_too() {
             let second = counter(layout, 0, members(one..one + other));
             let unions = unions_in(layout, &[&first, &second]);
             pair::EVALUATIONS.set(0);
-            let Common { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
+            let Common { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3], 0.0).unwrap();
             assert!(estimate <= 5.0 * variance.sqrt().max(1.0), "{estimate}, {variance}");
             let evaluations = pair::EVALUATIONS.get();
             assert!(evaluations <= 80, "{evaluations} for {estimate}");

@@ -77,6 +77,29 @@ fn a_merge_takes_the_error_rate_of_the_coarsest() {
     assert_eq!(one.params().error_rate, 0.0101);
 }
 
+/// A destination keeps its error rate, or takes the largest of sources that estimate if this is larger. A new union has
+/// the largest of the counters that estimate, or else that of the first. All other parameters are those of the first.
+#[test]
+fn error_rates_of_merges_and_unions() {
+    let (exact, estimating) = (10, 300);
+    let cases: [((f64, u64), &[(f64, u64)], [f64; 2]); 7] = [
+        ((0.04, exact), &[(0.005, estimating)], [0.04, 0.005]),
+        ((0.04, exact), &[(0.005, estimating), (0.01, estimating)], [0.04, 0.01]),
+        ((0.005, exact), &[(0.04, estimating)], [0.04, 0.04]),
+        ((0.005, estimating), &[(0.04, exact), (0.02, 0)], [0.005, 0.005]),
+        ((0.04, estimating), &[(0.005, estimating)], [0.04, 0.04]),
+        ((0.005, estimating), &[(0.02, estimating), (0.04, estimating)], [0.04, 0.04]),
+        ((0.02, exact), &[(0.04, exact), (0.005, exact)], [0.02, 0.02]),
+    ];
+    for ((rate, members), others, expected) in cases {
+        let first = counter(params(rate, 100), 0..members);
+        let others: Vec<_> = others.iter().map(|&(rate, members)| counter(params(rate, 250), 0..members)).collect();
+        let others: Vec<_> = others.iter().collect();
+        let unions = [merged(&first, &others), Counter::union(&first, &others, &Unlimited).unwrap()];
+        assert_eq!(unions.map(|union| *union.params()), expected.map(|rate| params(rate, 100)));
+    }
+}
+
 #[test]
 fn an_empty_counter_of_a_coarse_layout_costs_no_accuracy() {
     let mut fine = counter(params(0.0025, 250), 0..40_000);
