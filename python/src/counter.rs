@@ -28,7 +28,7 @@ const SLICES: u32 = 12;
 ///
 /// A member is str (its UTF-8), bytes, bytearray or memoryview. The count is exact for up to `exact_limit` members,
 /// which may have up to `exact_bytes` bytes together. Beyond, for any number of members, its relative standard error is
-/// at most 1.04 times `error_rate`.
+/// at most 1.04 times `error_rate`, plus half a member.
 ///
 /// With `window`, members expire that many seconds after they were last added.
 #[pyclass(frozen, module = "rollcall_redis")]
@@ -402,7 +402,7 @@ impl Counter {
         self.counter.read(py, Count::newest_slice)
     }
 
-    /// The relative standard error that was asked for; it is at most 4 % larger.
+    /// The relative standard error that was asked for; the actual one is at most 4 % larger, plus half a member.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
         self.params(py).error_rate

@@ -4,12 +4,12 @@
 //! # What it guarantees
 //! - A counter counts exactly and lists its members until they exceed its exact limit, or take more than 16 KiB by
 //!   default.
-//! - Beyond the exact limit, up to 10^10 members, the standard error is at most 1.04 times its error rate.
+//! - Beyond the exact limit, up to 10^10 members, the standard error is at most 1.04 times its error rate, plus half a
+//!   member for rounding.
 //! - The bitmap of an estimating counter depends only on the set of its members, its error rate and its seed. It does
 //!   not matter in which order and how often members were added, or whether by a merge.
-//! - Counts are rounded to whole numbers, so the standard error of an estimate is at least half a member.
-//! - Counters with the same seed can be merged even if their error rates differ. The result has the largest of these
-//!   error rates.
+//! - Counters with the same seed can be merged even if their error rates differ. The result has the largest error rate
+//!   of those that estimate; a destination never takes a smaller one.
 //!
 //! # Limits
 //! Members can be removed only while the counter is exact. Anyone who knows the seed can choose members that set the

@@ -368,6 +368,16 @@ fn counters_of_different_errors_merge_at_the_larger() {
     for key in ["fine", "new"] {
         assert_eq!(["Count", "Standard error"].map(|label| info(&mut client, key, label)), expected, "{key}");
     }
+    // An existing destination never takes a smaller ERROR. A new one has that of the estimates, and EXACT of the first.
+    for key in ["exact", "destination"] {
+        client.cmd(&format!("LC.INSERT {key} ERROR 0.04 EXACT 9 ITEMS x1"));
+    }
+    client.expect("LC.RESERVE estimate ERROR 0.005 EXACT 0", "+OK");
+    client.cmd("LC.ADD estimate x2 x3");
+    client.expect("LC.MERGE made exact estimate", "+OK");
+    client.expect("LC.MERGE destination exact estimate", "+OK");
+    assert_eq!(parameters(&mut client, "made"), [0.005, 9.0]);
+    assert_eq!(parameters(&mut client, "destination"), [0.04, 9.0]);
     // The result keeps its layout when it is stored and loaded.
     let digest = client.digest("fine");
     let Value::BulkString(dump) = client.cmd("DUMP fine") else { panic!("a payload") };

@@ -24,7 +24,7 @@ pub struct Counting {
     members: Vec<u64>,
     #[command(flatten)]
     asked: Asked,
-    /// Relative standard error of the count; the actual error may be up to 4 % larger
+    /// Relative standard error of the count; the actual error may be up to 4 % larger, plus half a member
     #[arg(long, default_value = "0.01", value_parser = share)]
     error: f64,
     /// The largest number of members that the counter stores and counts exactly
@@ -266,7 +266,7 @@ impl Counting {
             text.push(format!("exact         up to {} members{of}", count(one.exact_up_to as i64)));
         }
         text.push(format!(
-            "error         at most {} up to 10^10 members; a HyperLogLog's is 0.81 %",
+            "error         at most {} plus half a member up to 10^10 members; a HyperLogLog's is 0.81 %",
             percent(1.04 * self.error)
         ));
         if let [one] = all {
