@@ -32,7 +32,55 @@ fn counters(kind: Kind, trial: u64, own: u64, common: u64) -> Vec<Counter> {
 pub fn coverages(run: &mut Run) -> Findings {
     let mut findings = of_equal_sizes(run);
     findings.tables.extend(of_unequal_sizes(run));
+    findings.tables.push(of_few_common(run));
     findings
+}
+
+/// The smallest ERROR of each size of a counter.
+const ERRORS: [f64; 9] = [0.04, 0.0282, 0.02, 0.0141, 0.01, 0.00705, 0.005, 0.00353, 0.0025];
+/// Pairs of sizes of two sets, of which the first is exact or estimates.
+const PAIRS: [(u64, u64); 6] =
+    [(250, 250), (250, 1_000), (300, 1_000), (1_000, 1_000), (1_000, 50_000), (50_000, 50_000)];
+/// Numbers of members that the two sets have in common.
+const FEW: [u64; 8] = [0, 1, 2, 4, 7, 20, 54, 100];
+
+/// Measures two sets with few common members.
+fn of_few_common(run: &mut Run) -> Table {
+    let labels = FEW.map(whole);
+    let mut heads = vec!["ERROR", "members of A", "of B"];
+    heads.extend(labels.iter().map(String::as_str));
+    let mut table = Table::new("Two sets; columns: members in common; what two errors cover", &heads);
+    for error_rate in ERRORS {
+        let kind = Kind::new(error_rate);
+        let all: Vec<Vec<Estimated>> = run.map(run.trials(400), |trial| {
+            let mut reported = Vec::new();
+            for (one, other) in PAIRS {
+                // These members are in one set only, whatever number the sets share.
+                let own = |set: u64, size: u64| kind.filled(trial, set << 32..(set << 32) + size - FEW[7]);
+                let bases = [(1, one, own(1, one)), (2, other, own(2, other))];
+                for common in FEW {
+                    let counters = bases.each_ref().map(|(set, size, base)| {
+                        let mut counter = base.try_clone().expect("memory");
+                        add(&mut counter, trial, 0..common);
+                        add(&mut counter, trial, (set << 32) + size - FEW[7]..(set << 32) + size - common);
+                        counter
+                    });
+                    let views = counters.each_ref().map(|counter| counter.at(Time::Reached));
+                    reported.push(inter_card(&views).expect("counters of one seed"));
+                }
+            }
+            reported
+        });
+        for (row, (one, other)) in PAIRS.into_iter().enumerate() {
+            let mut cells = vec![Cell::Text(error_rate.to_string()), whole(one).into(), whole(other).into()];
+            for (column, common) in FEW.into_iter().enumerate() {
+                let replies: Vec<Estimated> = all.iter().map(|reported| reported[row * FEW.len() + column]).collect();
+                push_cells([&mut cells, &mut Vec::new()], &replies, common);
+            }
+            table.push(cells);
+        }
+    }
+    table
 }
 
 /// Numbers of sets, of which the first set is smaller than the others.

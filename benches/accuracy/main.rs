@@ -60,7 +60,7 @@ const PARTS: [Part; 17] = [
     part("steps", "a count never falls", [1, 7], 7, |run, _| counters::steps(run)),
     part("unions", "unions and merges", [1, 7], 6, |run, _| unions::unions(run)),
     part("differences", "differences", [3, 25], 29, |run, _| differences::coverages(run)),
-    part("intersections", "intersections", [4, 30], 24, |run, _| intersections::coverages(run)),
+    part("intersections", "intersections", [5, 50], 33, |run, _| intersections::coverages(run)),
     part("spans", "spans of windows", [2, 40], 6, |run, _| spans::coverages(run)),
     part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
     part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),

@@ -443,7 +443,9 @@ proptest! {
             false => first.clone(),
         };
         let steps = others.chunks(if at_once { others.len().max(1) } else { 1 });
-        steps.for_each(|others| drop(merged.live(Time::Reached).merge(others, &Unlimited).unwrap()));
+        for others in steps {
+            merged.live(Time::Reached).merge(others, &Unlimited).unwrap();
+        }
         prop_assert_eq!(merged.is_exact(), whole.is_exact());
         match exact_limit <= exact_bytes / 9 || whole.is_exact() {
             true => prop_assert_eq!(digest(&merged), digest(&whole)),

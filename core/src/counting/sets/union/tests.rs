@@ -82,7 +82,8 @@ fn a_merge_takes_the_error_rate_of_the_coarsest() {
 #[test]
 fn error_rates_of_merges_and_unions() {
     let (exact, estimating) = (10, 300);
-    let cases: [((f64, u64), &[(f64, u64)], [f64; 2]); 7] = [
+    type Rated = (f64, u64);
+    let cases: [(Rated, &[Rated], [f64; 2]); 7] = [
         ((0.04, exact), &[(0.005, estimating)], [0.04, 0.005]),
         ((0.04, exact), &[(0.005, estimating), (0.01, estimating)], [0.04, 0.01]),
         ((0.005, exact), &[(0.04, estimating)], [0.04, 0.04]),
