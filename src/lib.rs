@@ -20,6 +20,7 @@ mod types;
 mod unserved;
 
 use std::ffi::c_int;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
@@ -94,6 +95,8 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
     }
     threads::become_main();
+    // After a second load in the same process, the key of the first load stays.
+    rollcall_core::set_table_key(RandomState::new().hash_one(()));
     // SAFETY: the context is live, during loading.
     unsafe { facts::gather(ctx) };
     alloc::set_size_classes(facts::server_uses_jemalloc());

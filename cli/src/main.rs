@@ -22,6 +22,7 @@ mod server;
 mod table;
 mod watch;
 
+use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
+    rollcall_core::set_table_key(RandomState::new().hash_one(()));
     let asks_json = std::env::args_os().any(|argument| argument == "--json");
     let Cli { json, command } = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -60,12 +60,18 @@ impl<K: PartialEq> LookUp<K> {
         Ok(LookUp { items, new, places, answers })
     }
 
-    /// Records the next item of the call. `key` distinguishes items.
+    /// Records the next item of the call. `key` distinguishes items, and `hash` is the [`table_hash`] of its bytes.
+    ///
+    /// [`table_hash`]: crate::hash::table_hash
     pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) {
         if is_known {
             return self.items.push(None);
         }
-        let is_it = |&(other, place): &(u64, usize)| other == hash && self.new[place] == key;
+        let is_it = |&(other, place): &(u64, usize)| {
+            #[cfg(test)]
+            crate::hash::tests::COMPARED.set(crate::hash::tests::COMPARED.get() + 1);
+            other == hash && self.new[place] == key
+        };
         let (_, place) = *self.places.entry(hash, is_it, |&(hash, _)| hash).or_insert((hash, self.new.len())).get();
         if place == self.new.len() {
             self.new.push(key);

@@ -1,6 +1,8 @@
-//! Hash functions for items and for stored bytes. Any change of a result would make stored values unreadable.
+//! Hash functions for items and for stored bytes. Any change of a result would make stored values unreadable, except
+//! that of [`table_hash`].
 
 use std::iter::from_fn;
+use std::sync::OnceLock;
 
 use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
@@ -82,6 +84,41 @@ pub fn hash64(item: &[u8], seed: u64) -> u64 {
     if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
+/// The secret of [`table_hash`], once its key is set or it is used.
+static TABLE_SECRET: OnceLock<[u64; 24]> = OnceLock::new();
+
+/// The secret of [`table_hash`] for a key.
+fn secret_of(key: u64) -> [u64; 24] {
+    std::array::from_fn(|word| hash64(&[word as u8], key))
+}
+
+/// Sets the key under which this process hashes items for tables in memory. Nothing stored depends on it. Returns false
+/// if the key was set before, or if a filter or counter has been used already; the older key then stays.
+///
+/// A program whose items come from strangers sets a random key when it starts. Without one the key is the same in every
+/// process. Strangers can then choose items for which an operation takes the square of their number.
+///
+/// ```
+/// use std::hash::{BuildHasher, RandomState};
+///
+/// assert!(rollcall_core::set_table_key(RandomState::new().hash_one(())));
+/// assert!(!rollcall_core::set_table_key(7));
+/// ```
+pub fn set_table_key(key: u64) -> bool {
+    TABLE_SECRET.set(secret_of(key)).is_ok()
+}
+
+/// The hash of an item in tables in memory: XXH3-64 of its bytes under the secret of this process. A short item takes
+/// fewer instructions than under a seed, which is first added to the words of a fixed secret.
+///
+/// XXH3 is not cryptographic. What is assumed: without the key, nobody can name many items whose hashes share most
+/// bits. With a known key that is easy, since XXH3-64 of eight bytes is a bijection. The seed of a filter or counter is
+/// often known, so hashes under a seed are in no table.
+#[inline]
+pub(crate) fn table_hash(item: &[u8]) -> u64 {
+    xxh3::xxh3_64_with_secret(item, bytemuck::cast_slice(TABLE_SECRET.get_or_init(|| secret_of(0))))
+}
+
 /// The checksum of stored bytes: their XXH3-64, seeded with `position`. It also fails for intact bytes at a wrong
 /// position.
 #[inline]
@@ -127,8 +164,56 @@ pub(crate) fn classic_hash(item: &[u8]) -> Hash128 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// The number of entries of tables that were compared with an item.
+        pub(crate) static COMPARED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// The number `x` for which `x ^ (x >> by)` is `mixed`.
+    fn unshifted(mixed: u64, by: u32) -> u64 {
+        (0..u64::BITS / by).fold(mixed, |x, _| mixed ^ (x >> by))
+    }
+
+    /// The inverse of an odd number modulo 2^64, by Newton's method.
+    fn inverse(odd: u64) -> u64 {
+        (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+    }
+
+    /// Items of eight bytes whose [`hash64`] under seed 0 has only zeros below bit 20 and from bit 51 on. They share a
+    /// place in any table that uses this hash.
+    pub(crate) fn chosen(len: u64) -> Vec<[u8; 8]> {
+        // XXH3-64 of eight bytes: a constant is added bit by bit, then `of` is applied. Both are inverted here.
+        let inverse = inverse(0x9fb2_1c65_1e98_df25);
+        let invert = |hash: u64| {
+            let product = unshifted(hash, 28).wrapping_mul(inverse);
+            let product = (product ^ ((product >> 35) + 8)).wrapping_mul(inverse);
+            // x ^ rotl(x, 49) ^ rotl(x, 24) is a polynomial over GF(2), whose 64th power is 1.
+            (0..6).fold(product, |x, power| x ^ x.rotate_left(49 << power & 63) ^ x.rotate_left(24 << power & 63))
+        };
+        let constant = invert(hash64(&[0; 8], 0));
+        let items: Vec<_> =
+            (0..len).map(|number| (invert(number << 20) ^ constant).rotate_left(32).to_le_bytes()).collect();
+        assert!((0..).zip(&items).all(|(number, item)| hash64(item, 0) == number << 20));
+        items
+    }
+
+    /// Items of eight bytes whose first [`classic_hash`] has only zeros below bit 20 and from bit 51 on.
+    pub(crate) fn chosen_classic(len: u64) -> Vec<[u8; 8]> {
+        let (seed, inverse) = (MURMUR_MULTIPLIER, inverse(MURMUR_MULTIPLIER));
+        let items: Vec<_> = (0..len)
+            .map(|number| {
+                let hash = unshifted(unshifted(number << 20, MURMUR_SHIFT).wrapping_mul(inverse), MURMUR_SHIFT);
+                let mixed = hash.wrapping_mul(inverse) ^ seed ^ MURMUR_MULTIPLIER.wrapping_mul(8);
+                unshifted(mixed.wrapping_mul(inverse), MURMUR_SHIFT).wrapping_mul(inverse).to_le_bytes()
+            })
+            .collect();
+        assert!((0..).zip(&items).all(|(number, item)| classic_hash(item).lo == number << 20));
+        items
+    }
 
     #[test]
     fn numbers_are_summed_as_their_bytes() {

@@ -11,6 +11,7 @@
 //! - [`persist`]: filters and counters as bytes, to store or to send. [`persist::load`] reads the replies of a server
 //!   to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a filter or counter may take.
+//! - [`set_table_key`]: protects a program against items that strangers choose.
 //! - [`unstable`]: the interfaces that the server module is built on. **They may change in any release.**
 //!
 //! ```
@@ -52,6 +53,8 @@ pub mod size_limit;
 pub mod unstable;
 pub mod window;
 pub(crate) mod wire;
+
+pub use hash::set_table_key;
 
 /// The examples of the crate's front page and of two pages of the documents, compiled and run as tests.
 #[cfg(doctest)]

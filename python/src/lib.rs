@@ -27,6 +27,8 @@ mod transfer;
 // `rows.rs` copies memory that must not change during the copy, so the module requires Python's lock.
 #[pyo3::pymodule(gil_used = true)]
 mod _rollcall {
+    use std::hash::{BuildHasher, RandomState};
+
     #[pymodule_export]
     use super::counter::Counter;
     #[pymodule_export]
@@ -39,4 +41,10 @@ mod _rollcall {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "its name in Python")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        rollcall_core::set_table_key(RandomState::new().hash_one(()));
+        Ok(())
+    }
 }

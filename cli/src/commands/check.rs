@@ -1,7 +1,7 @@
 //! `check`: compares a value from a file with the items that it was made from.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::path::PathBuf;
 use std::thread;
 
@@ -268,13 +268,15 @@ impl Check {
                 |failure| failure.advise("count them by other means, and give their number with --distinct"),
             )?;
         }
+        // With a random seed, items cannot have been chosen so that their hashes are equal.
+        let seed = RandomState::new().hash_one(());
         let mut hashes: Vec<Apart<Vec<Hash128>>> = vec![Apart::default(); threads];
         let mut sets: Vec<Apart<Hashes>> = vec![Apart::default(); threads];
         let bar = progress::bar(None, "counting distinct items");
         inputs.each(
             &self.reading,
             &mut hashes,
-            |hashes, block| hashes.extend(self.reading.items(block).map(|item| hash128(item, 0))),
+            |hashes, block| hashes.extend(self.reading.items(block).map(|item| hash128(item, seed))),
             |hashes| {
                 thread::scope(|scope| {
                     for (share, Apart(set)) in sets.iter_mut().enumerate() {

@@ -10,7 +10,7 @@ use super::lines::probe::{self, ItemShape};
 use super::lines::sizing::{self, Geometry};
 use super::params::{BitLayout, Params};
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, Marks, classic_hash, hash64, hash128};
+use crate::hash::{Hash128, Marks, classic_hash, hash128, table_hash};
 use crate::shared::{Pool, Shared, own_layout};
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 
@@ -52,7 +52,7 @@ impl Spec {
         let Params { error_rate, capacity, expansion, seed } = *params;
         let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
         SPECS[usize::from(index > 0)].get(
-            hash64(bytemuck::cast_slice(&numbers), 0),
+            table_hash(bytemuck::cast_slice(&numbers)),
             |spec| spec.index == index && spec.params == *params && spec.classic.is_none(),
             || {
                 let Some(capacity) = sizing::sub_filter_capacity(params, index) else {
@@ -84,7 +84,7 @@ impl Spec {
             num_bytes,
         ];
         SPECS[usize::from(!is_first)].get(
-            hash64(bytemuck::cast_slice(&numbers), 0),
+            table_hash(bytemuck::cast_slice(&numbers)),
             |spec| spec.classic.as_ref().is_some_and(|one| one.rules == rules && one.shape == shape),
             || {
                 shape.validate()?;

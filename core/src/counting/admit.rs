@@ -5,7 +5,7 @@ use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::held::members::record::{Member, counted_bytes};
 use crate::counting::view::View;
 use crate::error::Error;
-use crate::hash::hash64;
+use crate::hash::table_hash;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
@@ -15,7 +15,7 @@ pub(super) struct LookedUp<'a> {
     /// The number of new items that the limit admits.
     admitted: usize,
     /// Members that were last added in an earlier slice. They are added again, so that they expire later.
-    renewed: Vec<(u64, &'a [u8])>,
+    renewed: Vec<&'a [u8]>,
     /// The result for each new item.
     reported: Vec<Admission>,
 }
@@ -50,11 +50,11 @@ impl Counter {
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
-            let hash = hash64(item, self.params().seed);
+            let hash = table_hash(item);
             let age = if none_is_live { None } else { view.age_of(item, hash)? };
             if age.is_some_and(|age| is_later || age > 0) {
                 try_reserve(&mut renewed, 1)?;
-                renewed.push((hash, item));
+                renewed.push(item);
             }
             look_up.record(hash, (hash, item), age.is_some());
         }
@@ -99,8 +99,7 @@ impl Counter {
 
     /// Adds the items that are already members again, so that they expire later.
     pub(super) fn renew(&mut self, looked_up: &LookedUp<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
-        let mut renew = |&(hash, item)| self.add_hashed(item, hash, limit).map(|_| ());
-        looked_up.renewed.iter().try_for_each(&mut renew)
+        looked_up.renewed.iter().try_for_each(|item| self.add_item(item, limit).map(drop))
     }
 
     /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.

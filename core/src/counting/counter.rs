@@ -9,6 +9,7 @@ use arrayvec::ArrayVec;
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::adding::Adding;
+use crate::counting::held::members::Members;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::{self, Ages, MOST_SLICES, TagRing};
 use crate::counting::held::slots::Slots;
@@ -142,28 +143,29 @@ impl Counter {
 
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
-    /// Adds `item`, whose hash is `hash`, to the newest slice. The result is [`Mark::New`] if the item was no member of
+    /// Adds `item` to the newest slice. The result is [`Mark::New`] if the item was no member of
     /// an exact counter, or if its bit was not set in the bitmap of an estimating one.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
     #[inline(always)]
-    pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        adding!(self, limit, (held, adding) => held.add(item, hash, adding))
+    pub(super) fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
+        adding!(self, limit, (held, adding) => held.add(item, adding))
     }
 
-    /// Does the same as [`Self::add_hashed`]. If the counter is exact, `item` must not be a member yet.
+    /// Does the same as [`Self::add_item`], for an item whose [`table_hash`](crate::hash::table_hash) is `hash`. If the
+    /// counter is exact, `item` must not be a member yet.
     ///
     /// # Errors
-    /// The errors of [`Self::add_hashed`].
+    /// The errors of [`Self::add_item`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
         adding!(self, limit, (held, adding) => held.add_absent(item, hash, adding))
     }
 
-    /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each.
+    /// Adds `items`, and passes to `added` the result of [`Self::add_item`] for each.
     ///
     /// # Errors
-    /// The errors of [`Self::add_hashed`]. The items before the rejected one have been added.
+    /// The errors of [`Self::add_item`]. The items before the rejected one have been added.
     // This method is inlined, so that the variables that `added` changes are in registers.
     #[inline(always)]
     pub(super) fn add_each<'a>(
@@ -177,10 +179,9 @@ impl Counter {
 
     /// See [`Held::remove`].
     pub(super) fn remove_hashed(&mut self, items: &[(u64, &[u8])], places: Vec<(usize, usize)>, removed: &mut [bool]) {
-        let seed = self.params().seed;
         match &mut self.contents {
-            Contents::Plain(held) => held.remove(items, places, removed, seed),
-            Contents::Windowed(set) => set.held.remove(items, places, removed, seed),
+            Contents::Plain(held) => held.remove(items, places, removed),
+            Contents::Windowed(set) => set.held.remove(items, places, removed),
         }
     }
 
@@ -202,13 +203,13 @@ impl Counter {
         }
         // A window has at most 254 slices. So in a counter that is 255 slices behind, all members have expired.
         let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
-        let (seed, mut changed) = (self.params().seed, false);
+        let mut changed = false;
         if self.is_exact() && others.iter().all(|other| other.set_bits() == 0) {
             for other in others {
                 with_set!(other, (held, ages) => {
-                    for (hash, tag, member) in held.members().into_iter().flat_map(|members| members.hashed(seed)) {
+                    for (tag, member) in held.members().into_iter().flat_map(Members::iter) {
                         let age = tag.age(ages).saturating_add(behind(other));
-                        changed |= self.add_aged(member.text_in(&mut [0; 64]), hash, age, limit)? != Mark::Same;
+                        changed |= self.add_aged(member.text_in(&mut [0; 64]), age, limit)? != Mark::Same;
                     }
                 });
             }
@@ -236,11 +237,11 @@ impl Counter {
         Ok(changed)
     }
 
-    /// Does the same as [`Self::add_hashed`], for an item that was last added `age` slices before the newest slice. An
+    /// Does the same as [`Self::add_item`], for an item that was last added `age` slices before the newest slice. An
     /// expired item is not added.
-    fn add_aged(&mut self, item: &[u8], hash: u64, age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
+    fn add_aged(&mut self, item: &[u8], age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         adding!(self, limit, (held, adding) => match Tag::of_age(age, adding.ages) {
-            Some(tag) => held.add(item, hash, Adding { tag, ..adding }),
+            Some(tag) => held.add(item, Adding { tag, ..adding }),
             None => Ok(Mark::Same),
         })
     }
@@ -483,7 +484,7 @@ fn add_to<'a, T: Tag>(
         if has_reserved.is_none() && held.members().is_some_and(|members| members.len() == 1) {
             has_reserved = Some(held.reserve(items.size_hint().0 + 1, adding));
         }
-        result = held.add(item, hash64(item, seed), adding).map(&mut added);
+        result = held.add(item, adding).map(&mut added);
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
         let mut hashes = items.map(|item| hash64(item, seed));
@@ -497,7 +498,7 @@ fn add_to<'a, T: Tag>(
         }
     }
     if has_reserved == Some(true) {
-        held.trim(seed);
+        held.trim();
     }
     result
 }

@@ -109,7 +109,7 @@ impl CounterForm {
 
     fn held<T: Tag>(&self, payload: &[u8], spec: &Spec, ages: Ages) -> Result<Held<T>, Error> {
         let Some(counts) = self.counts else {
-            return Ok(Held::Exact(Members::from_bytes(payload, spec.params.room(), spec.params.seed, ages)?));
+            return Ok(Held::Exact(Members::from_bytes(payload, spec.params.room(), ages)?));
         };
         let mut slots = decode(payload, spec.layout, counts, ages)?;
         slots.raise_lower_bound(self.lower_bound);

@@ -19,6 +19,7 @@ use crate::counting::held::slots::Slots;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Spec;
 use crate::error::Error;
+use crate::hash::{hash64, table_hash};
 use crate::heap::Mover;
 use crate::size_limit::SizeLimit;
 use crate::window::Mark;
@@ -92,23 +93,29 @@ impl<T: Tag> Held<T> {
         }
     }
 
-    /// Adds an item, whose hash is `hash`.
+    /// Adds an item.
     ///
     /// # Errors
     /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the set is unchanged.
     // This method is inlined, because its result is large and returning it from a call would take long.
     #[inline(always)]
-    pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
+    pub(super) fn add(&mut self, item: &[u8], adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         match self {
-            Held::Exact(members) => match members.renew(item, hash, adding.tag, adding.ages) {
-                Some(mark) => Ok(mark),
-                None => self.add_absent(item, hash, adding),
-            },
-            Held::Estimating(slots) => slots.mark(slots.layout().slot_of(hash), adding),
+            Held::Exact(members) => {
+                let hash = table_hash(item);
+                match members.renew(item, hash, adding.tag, adding.ages) {
+                    Some(mark) => Ok(mark),
+                    None => self.add_absent(item, hash, adding),
+                }
+            }
+            Held::Estimating(slots) => {
+                slots.mark(slots.layout().slot_of(hash64(item, adding.spec.params.seed)), adding)
+            }
         }
     }
 
-    /// Does the same as [`Self::add`]. If the set is exact, `item` must not be a member yet.
+    /// Does the same as [`Self::add`], for an item whose [`table_hash`] is `hash`. If the set is exact, `item` must not
+    /// be a member yet.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -121,14 +128,14 @@ impl<T: Tag> Held<T> {
     ) -> Result<Mark, Error> {
         let Adding { spec, tag, held_bytes, limit, .. } = adding;
         let params = &spec.params;
-        let Held::Exact(members) = self else { return self.add(item, hash, adding) };
+        let Held::Exact(members) = self else { return self.add(item, adding) };
         let mut coded = CODED;
         let new = members.record_of(item, &mut coded);
         if members.has_room_for(new.counted_bytes, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
-            members.insert_if(&new, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
+            members.insert_if(&new, hash, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
-            let slots = slots_of(members, hash, adding)?;
+            let slots = slots_of(members, item, adding)?;
             *self = Held::Estimating(Box::new(slots));
         }
         Ok(Mark::New)
@@ -142,36 +149,30 @@ impl<T: Tag> Held<T> {
         match self {
             Held::Exact(members) if more > 1 => {
                 let held_bytes = held_bytes + members.heap_bytes();
-                members.reserve(more, params.room(), params.seed, |more_bytes| limit.allows(held_bytes, more_bytes))
+                members.reserve(more, params.room(), |more_bytes| limit.allows(held_bytes, more_bytes))
             }
             _ => false,
         }
     }
 
     /// Frees the reserved memory that was not needed.
-    pub(super) fn trim(&mut self, seed: u64) {
+    pub(super) fn trim(&mut self) {
         if let Held::Exact(members) = self {
-            members.trim(seed);
+            members.trim();
         }
     }
 
     /// Removes those of `items` that are members, and sets `removed` for each; if an item is repeated, only for the
     /// first occurrence. An estimating set is left unchanged. `places` is an empty list with room for all items, so
     /// that nothing is allocated here.
-    pub(super) fn remove(
-        &mut self,
-        items: &[(u64, &[u8])],
-        mut places: Vec<(usize, usize)>,
-        removed: &mut [bool],
-        seed: u64,
-    ) {
+    pub(super) fn remove(&mut self, items: &[(u64, &[u8])], mut places: Vec<(usize, usize)>, removed: &mut [bool]) {
         let Held::Exact(members) = self else { return };
         let place = |(at, &(hash, item)): (usize, &(u64, &[u8]))| Some((members.offset_of(item, hash)?, at));
         places.extend(items.iter().enumerate().filter_map(place));
         places.sort_unstable();
         places.dedup_by_key(|&mut (offset, _)| offset);
         places.iter().for_each(|&(_, at)| removed[at] = true);
-        members.remove(places.iter().map(|&(offset, _)| offset), seed);
+        members.remove(places.iter().map(|&(offset, _)| offset));
     }
 
     /// The number of set bits in the bitmap; 0 while the counter is exact and has no bitmap.
@@ -212,16 +213,16 @@ impl<T: Tag> Held<T> {
     }
 }
 
-/// Makes the bitmap for the members of an exact set and for one more member with this hash.
+/// Makes the bitmap for the members of an exact set and for for one more member, `item`.
 ///
 /// # Errors
 /// The errors of the size limit, and [`Error::OutOfMemory`].
-fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Slots, Error> {
+fn slots_of<T: Tag>(members: &Members<T>, item: &[u8], adding: Adding<'_, T, impl SizeLimit>) -> Result<Slots, Error> {
     let Adding { spec: Spec { params, layout }, tag, ages, held_bytes, limit } = adding;
     limit.check(held_bytes, Slots::STRUCT_BYTES)?;
     let mut slots = Slots::new(*layout, ages);
     let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
-    for (hash, tag) in hashed.chain([(hash, tag)]) {
+    for (hash, tag) in hashed.chain([(hash64(item, params.seed), tag)]) {
         slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
     }
     // With a window, members expire, so their present number is not a lower bound for later.

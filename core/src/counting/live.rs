@@ -4,7 +4,7 @@ use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
 use crate::counting::held::ring::TagRing;
 use crate::error::{Error, Parameter};
-use crate::hash::hash64;
+use crate::hash::table_hash;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
@@ -51,9 +51,9 @@ impl Live<'_, Counter> {
         &mut self,
         items: impl ExactSizeIterator<Item = &'a I>,
     ) -> Result<Vec<bool>, Error> {
-        let (seed, view) = (self.value.params().seed, self.value.at(self.time));
+        let view = self.value.at(self.time);
         drop(view.members()?);
-        let items = items.map(AsRef::as_ref).map(|item: &[u8]| (hash64(item, seed), item));
+        let items = items.map(AsRef::as_ref).map(|item: &[u8]| (table_hash(item), item));
         let items = try_collect(items.len(), items)?;
         let (mut removed, places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
         let is_member = |&(hash, item): &(u64, &[u8])| matches!(view.age_of(item, hash), Ok(Some(_)));
@@ -119,8 +119,7 @@ impl Windowed for Counter {
         if live.time != Time::Reached {
             live.move_on();
         }
-        let hash = hash64(item, live.value.params().seed);
-        let mark = live.value.add_hashed(item, hash, limit)?;
+        let mark = live.value.add_item(item, limit)?;
         live.outcome.changed |= mark != Mark::Same;
         Ok(mark == Mark::New)
     }
@@ -197,6 +196,6 @@ crate::live::short_forms!(Counter);
 #[cfg(test)]
 impl Counter {
     pub(crate) fn mark(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        self.add_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
+        self.add_item(item.as_ref(), limit)
     }
 }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::counting::layout::{Layout, MAX_SEGMENT_BITS};
 use crate::error::{Error, Parameter};
-use crate::hash::hash64;
+use crate::hash::table_hash;
 use crate::shared::{Pool, Shared};
 
 /// The largest length, in bytes, of a text that members begin with, such as `user:`, and that a counter keeps only
@@ -134,7 +134,7 @@ impl Spec {
     fn shared_in(self, pool: &Pool<Spec>) -> Shared<Spec> {
         let Spec { params: Params { error_rate, exact_limit, exact_bytes, seed }, .. } = self;
         let numbers = [error_rate.to_bits(), u64::from(exact_limit) << u32::BITS | u64::from(exact_bytes), seed];
-        let hash = hash64(bytemuck::cast_slice(&numbers), 0);
+        let hash = table_hash(bytemuck::cast_slice(&numbers));
         let made = pool.get(hash, |other| *other == self, || Ok::<_, std::convert::Infallible>(self));
         match made {
             Ok(spec) => spec,

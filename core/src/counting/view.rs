@@ -12,7 +12,7 @@ use crate::counting::held::slots::Slots;
 use crate::counting::held::tag::Tag;
 use crate::counting::layout::Layout;
 use crate::error::{Error, Parameter};
-use crate::hash::hash64;
+use crate::hash::table_hash;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
 
@@ -134,11 +134,11 @@ impl<'a> View<'a> {
     /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
-        Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
+        Ok(self.age_of(item, table_hash(item))?.is_some())
     }
 
-    /// The age, in slices, of the member `item` with this hash; `None` if `item` is no member. Without a window the age
-    /// is 0.
+    /// The age, in slices, of the member `item` with this [`table_hash`]; `None` if `item` is no member. Without a
+    /// window the age is 0.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
@@ -176,10 +176,9 @@ impl<'a> View<'a> {
         };
         Ok(Cow::Owned(match &set.held {
             Held::Exact(held) => {
-                let (mut members, seed, mut buffer) = (Members::new(), spec.params.seed, [0; 64]);
+                let (mut members, mut buffer) = (Members::new(), [0; 64]);
                 for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
-                    let text = member.text_in(&mut buffer);
-                    members.insert(text, hash64(text, seed), seed, ())?;
+                    members.insert(member.text_in(&mut buffer), ())?;
                 }
                 Counter::with_contents(spec, Contents::Plain(Held::Exact(members)))
             }

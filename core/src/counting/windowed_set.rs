@@ -33,7 +33,7 @@ impl WindowedSet {
             let is_kept = |tag| ages.age(tag) <= left;
             match &mut self.held {
                 Held::Exact(members) => {
-                    members.retain(spec.params.seed, is_kept);
+                    members.retain(is_kept);
                     members.len() == 0
                 }
                 Held::Estimating(slots) => {

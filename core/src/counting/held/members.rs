@@ -20,7 +20,7 @@ use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
-use crate::hash::hash64;
+use crate::hash::{hash64, table_hash};
 use crate::window::Mark;
 
 /// Distinct byte strings, in the order they were added. Each has a tag: the slice in which it was last added.
@@ -76,19 +76,19 @@ impl<T: Tag> Members<T> {
     }
 
     #[cfg(test)]
-    pub(in crate::counting) fn contains(&self, item: &[u8], hash: u64) -> bool {
-        self.offset_of(item, hash).is_some()
+    pub(in crate::counting) fn contains(&self, item: &[u8]) -> bool {
+        self.offset_of(item, table_hash(item)).is_some()
     }
 
-    /// The slice tag of the member `item`, whose hash is `hash`; `None` if `item` is no member.
+    /// The slice tag of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member.
     #[inline]
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<T> {
         let offset = self.offset_of(item, hash)?;
         T::split(self.as_bytes().get(offset..)?).map(|(tag, _)| tag)
     }
 
-    /// Sets the slice tag of the member `item` to `tag`, if `tag` is younger than the old one. `hash` is the hash of
-    /// `item`. Returns `None` if `item` is no member.
+    /// Sets the slice tag of the member `item` to `tag`, if `tag` is younger than the old one. `hash` is the
+    /// [`table_hash`] of `item`. Returns `None` if `item` is no member.
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: Ages) -> Option<Mark> {
         let offset = self.offset_of(item, hash)?;
@@ -107,9 +107,9 @@ impl<T: Tag> Members<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]. On error the set is unchanged.
-    pub(in crate::counting) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
+    pub(in crate::counting) fn insert(&mut self, item: &[u8], tag: T) -> Result<(), Error> {
         let mut coded = CODED;
-        self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
+        self.insert_if(&self.record_of(item, &mut coded), table_hash(item), tag, |_| Ok(()))
     }
 
     /// The most heap bytes that `arena_bytes` bytes of encoded members take together with their hash index, without the
@@ -125,12 +125,12 @@ impl<T: Tag> Members<T> {
         (room.members as usize).min(arena_bytes / (T::BYTES + 2) + 1)
     }
 
-    /// Loads the bytes that [`Self::as_bytes`] returned, and hashes the members under `seed`.
+    /// Loads the bytes that [`Self::as_bytes`] returned.
     ///
     /// # Errors
     /// [`Error::Corrupt`] in these cases: the bytes are not members as [`Self::insert`] writes them, a member occurs
     /// twice, the members exceed `room`, or the slice of a member has expired.
-    pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: Ages) -> Result<Self, Error> {
+    pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, ages: Ages) -> Result<Self, Error> {
         let mut members = Self::with_room(bytes, room)?;
         let (mut rest, mut buffer) = (Records::<T>::new(bytes), [0; 64]);
         for (tag, member) in rest.by_ref() {
@@ -143,7 +143,7 @@ impl<T: Tag> Members<T> {
                 let expected = format!("at most {} members of {} bytes together", room.members, room.bytes);
                 return Err(Error::corrupt("members", expected, "more"));
             }
-            let hash = hash64(text, seed);
+            let hash = table_hash(text);
             if members.offset_of(text, hash).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }

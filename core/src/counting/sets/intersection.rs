@@ -20,7 +20,6 @@ use crate::counting::sets::pair::Pair;
 use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, unions_of};
 use crate::counting::view::{View, union_of};
 use crate::error::{Error, Parameter};
-use crate::hash::hash64;
 use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_with_capacity};
 use crate::window::Time;
 
@@ -90,7 +89,7 @@ fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> 
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::new(Params { exact_limit, exact_bytes, ..*like.params() })?;
     for text in members.iter().map(|member| member.text()) {
-        counter.add_hashed(&text, hash64(&text, like.params().seed), &Unlimited)?;
+        counter.add_item(&text, &Unlimited)?;
     }
     Ok(counter)
 }

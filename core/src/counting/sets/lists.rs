@@ -6,7 +6,7 @@ use crate::counting::held::members::record::Member;
 use crate::counting::sets::check_seeds;
 use crate::counting::view::View;
 use crate::error::Error;
-use crate::hash::hash64;
+use crate::hash::table_hash;
 use crate::size_limit::try_collect;
 
 type Distinct<'a> = HashTable<(u64, Member<'a>)>;
@@ -77,12 +77,11 @@ fn has(view: &View<'_>, member: Member<'_>, hash: u64) -> bool {
 }
 
 fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, Member<'a>)>, Error> {
-    let seed = view.whole().params().seed;
-    Ok(view.members()?.map(move |member| {
+    Ok(view.members()?.map(|member| {
         #[cfg(test)]
         crate::counting::held::members::tests::LOOKED_AT
             .set(crate::counting::held::members::tests::LOOKED_AT.get() + 1);
-        (hash64(member.text_in(&mut [0; 64]), seed), member)
+        (table_hash(member.text_in(&mut [0; 64])), member)
     }))
 }
 

@@ -6,8 +6,6 @@
 //! be occupied. A member whose group is full is added to the next group. If an entry of the full group becomes free,
 //! the member moves back into it. So a removed member leaves no marker.
 
-use arrayvec::ArrayVec;
-
 /// The number of entries in a group of the hash index. A fingerprint takes one byte.
 pub(super) const GROUP: usize = 16;
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the number of a member in one byte.
@@ -28,10 +26,6 @@ const GROUP_MEMBERS: usize = 15;
 /// The possible numbers of groups in the hash index. Each is more than twice the previous number, because growing the
 /// index hashes all members again and so must be rare. The largest is enough for the largest counter.
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
-const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
-/// An index of at most this number of groups is rebuilt without a list of its full groups ([`FullGroups`]), because
-/// searching all groups takes little time.
-const FEW_GROUPS: usize = 17;
 
 /// If removing members from the index would search more groups than this, the index is rebuilt instead, which is
 /// faster.
@@ -106,19 +100,14 @@ impl Index {
     }
 
     /// Adds a member to the index at the end of `buffer`. The index must have room for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(self, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
-        self.enter_from(group_of(hash, self.groups), buffer, hash, number, offset);
-    }
-
-    /// Does the same as [`Self::enter`], for a rebuild of the whole index. `full` remembers which groups are full; the
-    /// caller passes the same value for all members.
-    #[inline]
-    pub(super) fn enter_next(self, full: &mut FullGroups, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
-        let from = full.pass(group_of(hash, self.groups));
-        let filled = self.enter_from(from, buffer, hash, number, offset);
-        if let Some(skip) = filled.and_then(|filled| full.0.get_mut(filled)) {
-            *skip = 1;
+        match self.places {
+            Places::Unindexed => {}
+            Places::Ordered => buffer[ordered(buffer.len(), number)] = fingerprint(hash),
+            Places::Number => enter::<NUMBERED>(buffer, self.groups, hash, number),
+            Places::Offset => enter::<OFFSET>(buffer, self.groups, hash, offset),
+            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups, hash, offset),
         }
     }
 
@@ -154,60 +143,6 @@ impl Index {
             Places::Offset => remove::<OFFSET, 2>(groups, gone, hash_of),
             Places::FarOffset => remove::<FAR_OFFSET, 4>(groups, gone, hash_of),
         }
-    }
-
-    /// Adds a member to the first group of the hash index that is not full, beginning with group `from`. Returns the
-    /// number of this group if it is then full.
-    #[inline(always)]
-    fn enter_from(self, from: usize, buffer: &mut [u8], hash: u64, number: usize, offset: usize) -> Option<usize> {
-        match self.places {
-            Places::Unindexed => None,
-            Places::Ordered => {
-                buffer[ordered(buffer.len(), number)] = fingerprint(hash);
-                None
-            }
-            Places::Number => enter::<NUMBERED>(buffer, self.groups, from, hash, number),
-            Places::Offset => enter::<OFFSET>(buffer, self.groups, from, hash, offset),
-            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups, from, hash, offset),
-        }
-    }
-}
-
-/// Remembers full groups while an index is rebuilt. For each full group, the list has the distance to a later group
-/// that may have room; for other groups it has 0. Without the list, an attacker could choose members whose hashes all
-/// select the same group. Each of them would then search all groups that earlier members have filled.
-pub(super) struct FullGroups(ArrayVec<u16, MOST_GROUPS>);
-
-impl FullGroups {
-    #[inline(always)]
-    pub(super) fn new() -> Self {
-        FullGroups(ArrayVec::new())
-    }
-
-    /// Fills the list with a 0 for each group of `index`. For at most [`FEW_GROUPS`] groups, the list stays empty.
-    // This is not part of `new`, so that the filled list is never copied.
-    #[inline]
-    pub(super) fn begin(&mut self, index: Index) {
-        let groups = Some(usize::from(index.groups)).filter(|groups| (FEW_GROUPS + 1..=MOST_GROUPS).contains(groups));
-        self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
-    }
-
-    /// The first group from `at` on that is not known to be full. Lengthens the distances that it reads from the list,
-    /// so that the next call takes half as many steps (path halving).
-    #[inline]
-    fn pass(&mut self, mut at: usize) -> usize {
-        while let Some(&skip @ 1..) = self.0.get(at) {
-            let skip = skip + self.0[self.after(at, skip)];
-            self.0[at] = skip;
-            at = self.after(at, skip);
-        }
-        at
-    }
-
-    #[inline]
-    fn after(&self, at: usize, skip: u16) -> usize {
-        let (next, groups) = (at + usize::from(skip), self.0.len());
-        if next < groups { next } else { next - groups }
     }
 }
 
@@ -266,26 +201,23 @@ fn ordered(end: usize, number: usize) -> usize {
     end - (number / GROUP + 1) * GROUP + number % GROUP
 }
 
-/// Adds a member to the index, which is at the end of `buffer`. `value` is what the index has for the member: its
-/// number or its byte offset. See [`Index::enter_from`].
+/// Adds a member to the first group that is not full, from the group on that the hash selects. The index is at the end
+/// of `buffer`. `value` is what the index has for the member: its number or its byte offset.
 #[inline(always)]
-fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: u64, value: usize) -> Option<usize> {
+fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, hash: u64, value: usize) {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
-    let mut number = from;
+    let mut number = group_of(hash, groups);
     for _ in 0..groups {
         #[cfg(test)]
         tests::GROUPS_LOOKED_AT.set(tests::GROUPS_LOOKED_AT.get() + 1);
         let last = index.len();
-        let group = last.checked_sub(number + 1).and_then(|at| index.get_mut(at))?;
+        let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
         let free = matches(group, 0);
         if free != 0 {
-            let place = first_place(free);
-            put(group, place, fingerprint(hash), value);
-            return (place == GROUP - 1).then_some(number);
+            return put(group, first_place(free), fingerprint(hash), value);
         }
         number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
     }
-    None
 }
 
 #[inline(always)]

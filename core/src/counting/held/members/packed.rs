@@ -23,13 +23,13 @@ use multiversion::multiversion;
 
 use super::Members;
 use super::arena::{PREFIX, Records, is_at, prefix_bytes, split_prefix};
-use super::group::{FAR_OFFSET, FullGroups, GROUP, Index, NUMBERED, OFFSET, PAIR, Places};
+use super::group::{FAR_OFFSET, GROUP, Index, NUMBERED, OFFSET, PAIR, Places};
 use super::group::{fingerprint, first_place, group_of, matches, place_of};
 use super::record::{Record, pair_of};
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
-use crate::hash::hash64;
+use crate::hash::table_hash;
 use crate::heap::Mover;
 use crate::size_limit::{try_reserve, try_to_vec, try_zeroed};
 
@@ -91,7 +91,7 @@ impl<T: Tag> Members<T> {
         self.buffer.get(..self.arena_len as usize).unwrap_or_default()
     }
 
-    /// The byte offset of the member `item`, whose hash is `hash`; `None` if `item` is no member.
+    /// The byte offset of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member.
     #[inline]
     pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
         #[cfg(test)]
@@ -223,7 +223,6 @@ impl<T: Tag> Members<T> {
         &mut self,
         new: &Record<'_>,
         hash: u64,
-        seed: u64,
         tag: T,
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -251,7 +250,7 @@ impl<T: Tag> Members<T> {
             self.index = index;
             index.enter(&mut self.buffer, hash, len - 1, arena - own);
         } else {
-            self.index_anew(index, seed);
+            self.index_anew(index);
         }
         Ok(())
     }
@@ -264,7 +263,6 @@ impl<T: Tag> Members<T> {
         &mut self,
         more: usize,
         room: Room,
-        seed: u64,
         is_allowed: impl FnOnce(u64) -> bool,
     ) -> bool {
         let (front, before) = (self.front(), self.buffer.len());
@@ -276,14 +274,14 @@ impl<T: Tag> Members<T> {
         let has_room =
             bytes > before && is_allowed((size_class(bytes) - before) as u64) && self.make_room(bytes).is_ok();
         if has_room {
-            self.index_anew(index, seed);
+            self.index_anew(index);
         }
         has_room
     }
 
     /// Shrinks the buffer to what the encoded members and their smallest hash index take, rounded up to a size class.
     #[inline(never)]
-    pub(in crate::counting) fn trim(&mut self, seed: u64) {
+    pub(in crate::counting) fn trim(&mut self) {
         let (arena, before) = (self.as_bytes().len(), self.buffer.len());
         let index = Index::new(self.len(), self.index.record, arena);
         let after = size_class(arena + index.bytes());
@@ -297,7 +295,7 @@ impl<T: Tag> Members<T> {
             }
             self.buffer = buffer;
             if index != self.index {
-                self.index_anew(index, seed);
+                self.index_anew(index);
             }
         }
     }
@@ -343,19 +341,17 @@ impl<T: Tag> Members<T> {
 
     /// Rebuilds the hash index with the size and kind of `index`, for which the buffer must have room.
     #[inline(never)]
-    pub(super) fn index_anew(&mut self, index: Index, seed: u64) {
+    pub(super) fn index_anew(&mut self, index: Index) {
         self.index = index;
         let mut buffer = std::mem::take(&mut self.buffer);
         let (front, groups) = buffer.split_at_mut(buffer.len() - index.bytes());
         groups.fill(0);
         let arena = &front[..self.arena_len as usize];
         let (mut members, mut decoded) = (Records::<T>::new(arena), [0; 64]);
-        let mut full = FullGroups::new();
-        full.begin(index);
         for number in 0..self.len() {
             let offset = arena.len() - members.rest().len();
             let Some((_, member)) = members.next() else { break };
-            index.enter_next(&mut full, groups, hash64(member.text_in(&mut decoded), seed), number, offset);
+            index.enter(groups, table_hash(member.text_in(&mut decoded)), number, offset);
         }
         self.buffer = buffer;
     }
@@ -413,16 +409,16 @@ mod tests {
     fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Members {
         let mut packed = Members::default();
         for item in items {
-            let hash = hash64(&item, 0);
+            let hash = table_hash(&item);
             assert!(packed.offset_of(&item, hash).is_none());
             let (before, mut more) = (packed.heap_bytes(), 0);
             let reject = |bytes| {
                 more = bytes;
                 Err(Error::OutOfMemory { needed_bytes: 1 })
             };
-            if packed.insert_if(&Record::of(&item, &[], &mut { CODED }), hash, 0, (), reject).is_err() {
+            if packed.insert_if(&Record::of(&item, &[], &mut { CODED }), hash, (), reject).is_err() {
                 assert!(packed.heap_bytes() == before && packed.offset_of(&item, hash).is_none());
-                packed.insert(&item, hash, 0, ()).unwrap();
+                packed.insert(&item, ()).unwrap();
             }
             assert_eq!(packed.heap_bytes(), before + more);
         }
@@ -470,17 +466,17 @@ mod tests {
     #[test]
     fn members_of_one_group_fill_the_next() {
         // The hashes of these items select the first group, no matter how many groups there are.
-        let of_first = |item: &Vec<u8>| group_of(hash64(item, 0), 0x100) == 0;
+        let of_first = |item: &Vec<u8>| group_of(table_hash(item), 0x100) == 0;
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
         let items: Vec<_> = items.take(0xff).collect();
         let mut packed = packed(items.iter().cloned());
-        assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
-        assert!(others.take(1000).all(|item| packed.offset_of(&item, hash64(&item, 0)).is_none()));
+        assert!(items.iter().all(|item| packed.offset_of(item, table_hash(item)).is_some()));
+        assert!(others.take(1000).all(|item| packed.offset_of(&item, table_hash(&item)).is_none()));
         assert_eq!(packed.index, Index { groups: 17, record: 13, places: Places::Number });
         // Inserting a member of another length turns the numbers of members in the hash index into byte offsets.
-        packed.insert(b"", hash64(b"", 0), 0, ()).unwrap();
-        assert!(packed.index.places == Places::Offset && packed.offset_of(b"", hash64(b"", 0)).is_some());
-        assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
+        packed.insert(b"", ()).unwrap();
+        assert!(packed.index.places == Places::Offset && packed.offset_of(b"", table_hash(b"")).is_some());
+        assert!(items.iter().all(|item| packed.offset_of(item, table_hash(item)).is_some()));
     }
 
     #[test]
@@ -495,7 +491,7 @@ mod tests {
         ] {
             let expected = packed(items.iter().cloned());
             let room = Members::<()>::with_room(expected.as_bytes(), ROOM).unwrap().heap_bytes();
-            let read = Members::<()>::from_bytes(expected.as_bytes(), ROOM, 0, Ages::PLAIN).unwrap();
+            let read = Members::<()>::from_bytes(expected.as_bytes(), ROOM, Ages::PLAIN).unwrap();
             assert_eq!((read.as_bytes(), read.index), (expected.as_bytes(), expected.index));
             assert!(read.heap_bytes() <= expected.heap_bytes());
             assert_eq!(read.heap_bytes(), room);

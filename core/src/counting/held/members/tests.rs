@@ -16,7 +16,7 @@ thread_local! {
 fn members(items: &[&[u8]]) -> Members {
     let mut members = Members::new();
     for item in items {
-        members.insert(item, hash64(item, 0), 0, ()).unwrap();
+        members.insert(item, ()).unwrap();
     }
     members
 }
@@ -53,7 +53,7 @@ fn the_places_follow_the_number_the_lengths_and_the_bytes() {
     let mut many = Members::new();
     for number in 0..300u32 {
         let item = number.to_le_bytes();
-        many.insert(&item, hash64(&item, 0), 0, ()).unwrap();
+        many.insert(&item, ()).unwrap();
         let expected = match number + 1 {
             0..5 => Places::Unindexed,
             5..33 => Places::Ordered,
@@ -68,24 +68,23 @@ fn the_places_follow_the_number_the_lengths_and_the_bytes() {
     for prefix in ["", "user:"] {
         let mut small = Members::<()>::new();
         for (number, item) in items(prefix, 0..241).chain(letters.clone()).chain(items(prefix, 255..258)).enumerate() {
-            let hash = hash64(item.as_bytes(), 0);
-            assert!(!small.contains(item.as_bytes(), hash));
-            small.insert(item.as_bytes(), hash, 0, ()).unwrap();
+            assert!(!small.contains(item.as_bytes()));
+            small.insert(item.as_bytes(), ()).unwrap();
             let expected = if number < 255 { Places::Unindexed } else { Places::Offset };
             assert_eq!(small.index.places, expected, "{number}");
         }
-        let read = Members::<()>::from_bytes(small.as_bytes(), ROOM, 0, Ages::PLAIN).unwrap();
+        let read = Members::<()>::from_bytes(small.as_bytes(), ROOM, Ages::PLAIN).unwrap();
         assert_eq!((read.as_bytes(), read.index), (small.as_bytes(), small.index));
     }
     let mut long = members(&[b"a", b"b", b"c", b"d", &[1; 65_000]]);
     assert_eq!(long.index.places, Places::Offset);
-    long.insert(&[2; 1000], hash64(&[2; 1000], 0), 0, ()).unwrap();
+    long.insert(&[2; 1000], ()).unwrap();
     assert_eq!(long.index.places, Places::FarOffset);
     for members in [many, long] {
         let mut bytes = 0;
         members.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         assert_eq!(bytes, members.heap_bytes());
-        assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
+        assert!(members.iter().all(|(_, item)| members.contains(&item.text())));
     }
 }
 
@@ -118,12 +117,12 @@ fn the_most_members_have_offsets() {
             if !members.has_room_for(counted_bytes(item), room) {
                 break;
             }
-            members.insert(item, hash64(item, 0), 0, ()).unwrap();
+            members.insert(item, ()).unwrap();
         }
         assert!(members.len() == 65_536 || members.member_bytes() + 1 >= room.bytes);
         assert!(members.as_bytes().len() as u64 <= room.arena_bytes());
-        assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
-        let again = Members::<()>::from_bytes(members.as_bytes(), room, 0, Ages::PLAIN).unwrap();
+        assert!(members.iter().all(|(_, item)| members.contains(&item.text())));
+        let again = Members::<()>::from_bytes(members.as_bytes(), room, Ages::PLAIN).unwrap();
         assert!(again.as_bytes() == members.as_bytes() && again.try_clone().unwrap().len() == members.len());
     }
 }
@@ -194,7 +193,7 @@ impl Mover for Moved {
 fn the_buffer_of_all_members_is_handed_over() {
     for number in [0u32, 1, 5, 255, 256, 1000] {
         let mut members = Members::new();
-        (0..number).map(u32::to_le_bytes).for_each(|item| members.insert(&item, hash64(&item, 0), 0, ()).unwrap());
+        (0..number).map(u32::to_le_bytes).for_each(|item| members.insert(&item, ()).unwrap());
         let (before, moved) = (members.as_bytes().to_vec(), Moved::default());
         members.relocate(&moved);
         let (mut sizes, moved) = (Vec::new(), moved.0.take().unwrap());
@@ -227,20 +226,17 @@ fn corrupt_bytes_are_rejected() {
     ];
     let room = Room { members: 3, bytes: 1000 };
     for bytes in corrupt {
-        assert!(
-            matches!(Members::<()>::from_bytes(bytes, room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })),
-            "{bytes:?}"
-        );
+        assert!(matches!(Members::<()>::from_bytes(bytes, room, Ages::PLAIN), Err(Error::Corrupt { .. })), "{bytes:?}");
     }
     let long = members(&[&vec![0; 1001]]);
-    assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })));
+    assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, Ages::PLAIN), Err(Error::Corrupt { .. })));
 }
 
 /// Fifteen tags, of which tags 1 to 5 stand for slices that have not expired.
 const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
 fn read_tagged(bytes: &[u8]) -> Result<Members<u8>, Error> {
-    Members::from_bytes(bytes, Room { members: 3, bytes: 10 }, 7, AGES)
+    Members::from_bytes(bytes, Room { members: 3, bytes: 10 }, AGES)
 }
 
 #[test]
@@ -251,9 +247,9 @@ fn tagged_members_are_read_as_they_are_stored() {
         assert_eq!(members.len(), members.iter().count());
         for (tag, member) in members.iter() {
             let text = member.text();
-            assert_eq!(members.tag_of(&text, hash64(&text, 7)), Some(tag));
+            assert_eq!(members.tag_of(&text, table_hash(&text)), Some(tag));
         }
-        assert_eq!(members.tag_of(b"zoe", hash64(b"zoe", 7)), None);
+        assert_eq!(members.tag_of(b"zoe", table_hash(b"zoe")), None);
         let copy = members.try_clone().unwrap();
         assert_eq!((copy.as_bytes(), copy.len(), copy.member_bytes()), (bytes, members.len(), members.member_bytes()));
     }
@@ -292,11 +288,11 @@ fn members_that_stay_are_found_in_their_order() {
         let item = |number: u32| (0..).flat_map(|_| number.to_le_bytes()).take(length(number)).collect::<Vec<_>>();
         let tag = |number: u32| 1 + (number % 5) as u8;
         for number in 0..200 {
-            members.insert(&item(number), hash64(&item(number), 7), 7, tag(number)).unwrap();
+            members.insert(&item(number), tag(number)).unwrap();
         }
         assert_eq!(members.index.places, places);
         for (kept, count) in [(&[1, 2, 3, 4, 5][..], 200), (&[1, 3, 4], 120), (&[3], 40), (&[], 0)] {
-            members.retain(7, |tag| kept.contains(&tag));
+            members.retain(|tag| kept.contains(&tag));
             let numbers = (0..200).filter(|&number| kept.contains(&tag(number)));
             let listed = members.iter().map(|(tag, member)| (tag, member.text().to_vec()));
             assert!(listed.eq(numbers.clone().map(|number| (tag(number), item(number)))));
@@ -304,7 +300,7 @@ fn members_that_stay_are_found_in_their_order() {
             assert_eq!(members.member_bytes() as usize, numbers.map(|number| item(number).len()).sum::<usize>());
             for number in 0..200 {
                 let expected = Some(tag(number)).filter(|tag| kept.contains(tag));
-                assert_eq!(members.tag_of(&item(number), hash64(&item(number), 7)), expected);
+                assert_eq!(members.tag_of(&item(number), table_hash(&item(number))), expected);
             }
         }
     }
@@ -312,14 +308,13 @@ fn members_that_stay_are_found_in_their_order() {
 
 proptest! {
     #[test]
-    fn behaves_as_a_set(items in items(), seed in any::<u64>(), moved in 1usize..100) {
+    fn behaves_as_a_set(items in items(), moved in 1usize..100) {
         let mut members = Members::new();
         let mut naive = BTreeSet::new();
         for item in &items {
-            let hash = hash64(item, seed);
-            prop_assert_eq!(members.contains(item, hash), naive.contains(item));
+            prop_assert_eq!(members.contains(item), naive.contains(item));
             if naive.insert(item.clone()) {
-                members.insert(item, hash, seed, ()).unwrap();
+                members.insert(item, ()).unwrap();
             }
             if naive.len() % moved == 0 {
                 members.relocate(&Copier);
@@ -328,13 +323,13 @@ proptest! {
         prop_assert_eq!(members.len(), naive.len());
         let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
         prop_assert_eq!(members.member_bytes(), bytes);
-        let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, seed, Ages::PLAIN).unwrap();
+        let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, Ages::PLAIN).unwrap();
         for copy in [members.try_clone().unwrap(), read] {
             prop_assert_eq!(copy.as_bytes(), members.as_bytes());
-            prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
+            prop_assert!(naive.iter().all(|item| copy.contains(item)));
             for item in &items {
                 let longer = [item, &b"!"[..]].concat();
-                prop_assert_eq!(copy.contains(&longer, hash64(&longer, seed)), naive.contains(&longer));
+                prop_assert_eq!(copy.contains(&longer), naive.contains(&longer));
             }
         }
     }
@@ -355,7 +350,7 @@ proptest! {
             added.extend(record(&text, prefix));
         }
         let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
-        let read = Members::<()>::from_bytes(&bytes, ROOM, 0, Ages::PLAIN);
+        let read = Members::<()>::from_bytes(&bytes, ROOM, Ages::PLAIN);
         prop_assert_eq!(read.as_ref().ok().map(Members::as_bytes), expected);
     }
 }

@@ -16,22 +16,6 @@ fn selects(number: u64, groups: u16, fingerprint: u8) -> u64 {
     hash
 }
 
-/// An index is rebuilt in as few steps if an attacker has chosen the members to select a few groups.
-#[test]
-fn chosen_members_are_entered_in_few_steps() {
-    let index = Index::new(65_536, 0, 1 << 20);
-    for of in [1, 2, 100, 4607] {
-        let (mut buffer, mut full) = (vec![0; index.bytes()], FullGroups::new());
-        full.begin(index);
-        GROUPS_LOOKED_AT.set(0);
-        for member in 0..65_536 {
-            let hash = selects(member as u64 % of, index.groups, member as u8);
-            index.enter_next(&mut full, &mut buffer, hash, member, 16 * member);
-        }
-        assert!(GROUPS_LOOKED_AT.get() <= 65_536, "{} for {of}", GROUPS_LOOKED_AT.get());
-    }
-}
-
 /// Checks that a look-up in the index finds each of these members, and that the index has no other members.
 fn check<const BYTES: usize>(index: Index, buffer: &[u8], members: &[u64]) {
     let groups: Vec<&[u8; BYTES]> = buffer.as_chunks().0.iter().rev().collect();
@@ -86,26 +70,6 @@ proptest! {
                 _ => check::<FAR_OFFSET>(index, &buffer, &members),
             }
         }
-    }
-
-    #[test]
-    fn members_are_where_they_would_be_one_by_one(
-        (len, chosen) in (33usize..3000, 1u64..30).prop_flat_map(|(len, of)| (Just(len), vec(0..of, len))),
-        first in any::<prop::sample::Index>(),
-        arena in prop::sample::select(vec![0xffff, 1 << 20]),
-    ) {
-        let index = Index::new(len, 0, arena);
-        let first = first.index(index.groups.into()) as u64;
-        let (mut anew, mut one_by_one) = (vec![0; index.bytes()], vec![0; index.bytes()]);
-        let mut full = FullGroups::new();
-        full.begin(index);
-        for (member, chosen) in chosen.into_iter().enumerate() {
-            let number = (first + chosen) % u64::from(index.groups);
-            let hash = selects(number, index.groups, member as u8);
-            index.enter_next(&mut full, &mut anew, hash, member, member);
-            index.enter(&mut one_by_one, hash, member, member);
-        }
-        prop_assert_eq!(anew, one_by_one);
     }
 
     #[test]
