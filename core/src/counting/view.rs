@@ -202,6 +202,12 @@ impl<'a> View<'a> {
         if self.is_exact() { self.count() as u32 } else { self.counter.lower_bound() }
     }
 
+    /// The encoded members of the whole counter, and the prefix that they may have in common. Both are empty if the
+    /// counter estimates.
+    pub(super) fn arena(&self) -> (&'a [u8], &'a [u8]) {
+        with_set!(self.counter, (held, _) => held.members().map(Members::arena).unwrap_or_default())
+    }
+
     /// The whole counter, including the members that are not in the view.
     pub(super) fn whole(&self) -> &'a Counter {
         self.counter

@@ -5,7 +5,7 @@
 
 pub(in crate::counting) mod arena;
 mod digits;
-mod group;
+pub(in crate::counting) mod group;
 mod packed;
 pub(in crate::counting) mod record;
 mod remove;
@@ -58,6 +58,11 @@ impl<T: Tag> Members<T> {
             [] => Record::first(item, coded),
             arena => Record::of(item, split_prefix::<T>(arena).0, coded),
         }
+    }
+
+    /// The encoded members, and the prefix that they may have in common.
+    pub(in crate::counting) fn arena(&self) -> (&[u8], &[u8]) {
+        (self.as_bytes(), split_prefix::<T>(self.as_bytes()).0)
     }
 
     /// The members, each with its slice tag, in the order they were added.

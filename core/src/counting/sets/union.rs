@@ -8,9 +8,9 @@ use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::sets::check_seeds;
-use crate::counting::sets::lists::{diff, union};
+use crate::counting::sets::lists::{Distinct, diff};
 use crate::counting::sets::pair::Pair;
+use crate::counting::sets::check_seeds;
 use crate::counting::view::{View, union_of};
 use crate::error::Error;
 use crate::size_limit::{try_collect, try_filled};
@@ -37,7 +37,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     }
     check_seeds(views.iter().map(View::whole))?;
     let Some(layout) = layout_of_slots(views) else {
-        return Ok(Estimated::exact(union(&exact_views(views)?)?.len()));
+        return Ok(Estimated::exact(Distinct::of(&exact_views(views)?)?.len()));
     };
     let segments = Segments::new(layout, &union_of(layout, views)?.counts_within(0));
     let lower_bound = views.iter().map(View::lower_bound).max().unwrap_or(0);

@@ -299,4 +299,4 @@ fn remove_one<const BYTES: usize>(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::counting) mod tests;

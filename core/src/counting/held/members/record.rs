@@ -214,7 +214,7 @@ impl<'a> Member<'a> {
     /// Splits `bytes` into the first record and the rest; `None` if they do not begin with a whole record. `prefix` is
     /// the text that members of the set begin with.
     #[inline]
-    pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
+    pub(in crate::counting) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let &first = bytes.first()?;
         let len = match LENGTHS[usize::from(first)] {
             0 => long_text(bytes)?,
