@@ -4,7 +4,9 @@
 //! counter has the same bits as a counter without a window to which the members in view were added.
 
 use crate::counting::counter::Counter;
+use crate::counting::view::View;
 use crate::error::{Error, Parameter};
+use crate::size_limit::try_collect;
 
 pub(super) mod intersection;
 pub(super) mod lists;
@@ -26,6 +28,19 @@ fn check_same<T: PartialEq>(
         Some((ours, theirs)) => Err(Error::incompatible(parameter, in_words(ours), in_words(theirs))),
         None => Ok(()),
     }
+}
+
+/// The views without repetitions, in their order. Each view for which `stays` returns true, given its index, is kept.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+fn distinct<'a>(views: &[View<'a>], stays: impl Fn(usize, &View<'a>) -> bool) -> Result<Vec<View<'a>>, Error> {
+    let keys = views.iter().enumerate().map(|(at, view)| ((view.id(), stays(at, view).then_some(at)), at));
+    let mut keys = try_collect(views.len(), keys)?;
+    keys.sort_unstable();
+    keys.dedup_by_key(|&mut (key, _)| key);
+    keys.sort_unstable_by_key(|&(_, at)| at);
+    try_collect(keys.len(), keys.iter().map(|&(_, at)| views[at]))
 }
 
 /// Functions for tests: unions, intersections and differences of counters at the time of their newest slices.

@@ -208,6 +208,11 @@ impl<'a> View<'a> {
         with_set!(self.counter, (held, _) => held.members().map(Members::arena).unwrap_or_default())
     }
 
+    /// Equal for views of the same members of the same counter.
+    pub(super) fn id(&self) -> (usize, Option<u8>) {
+        (std::ptr::from_ref(self.counter).addr(), self.most_age)
+    }
+
     /// The whole counter, including the members that are not in the view.
     pub(super) fn whole(&self) -> &'a Counter {
         self.counter

@@ -13,11 +13,11 @@ use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::members::record::Member;
 use crate::counting::params::Params;
-use crate::counting::sets::check_seeds;
 use crate::counting::sets::intersection::unions::{Common, MAX_INTERSECTED, of_unions};
 use crate::counting::sets::lists::inter;
 use crate::counting::sets::pair::Pair;
 use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, unions_of};
+use crate::counting::sets::{check_seeds, distinct};
 use crate::counting::view::{View, union_of};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_with_capacity};
@@ -32,6 +32,8 @@ mod unions;
 /// [`Error::Incompatible`] if seeds differ. [`Error::OutOfRange`] for more than 8 estimating views, or more than 7 if
 /// any view is exact. [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
+    // A bitmap of a view that is repeated counts as another set, as a copy of the counter would.
+    let views = &distinct(views, |_, view| !view.is_exact())?[..];
     check_seeds(views.iter().map(View::whole))?;
     let (Some(first), false) = (views.first(), views.iter().any(|view| view.count() == 0)) else {
         return Ok(Estimated::exact(0));

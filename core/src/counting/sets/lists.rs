@@ -3,7 +3,7 @@
 use hashbrown::HashTable;
 
 use crate::counting::held::members::record::Member;
-use crate::counting::sets::check_seeds;
+use crate::counting::sets::{check_seeds, distinct};
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::table_hash;
@@ -14,7 +14,7 @@ use crate::size_limit::{try_collect, try_filled, try_reserve, try_with_capacity}
 /// # Errors
 /// [`Error::NotExact`] if a view is an estimate, [`Error::Incompatible`] if seeds differ, [`Error::OutOfMemory`].
 pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
-    let all = Distinct::of(views)?;
+    let all = Distinct::of(&distinct(views, |_, _| false)?)?;
     let mut places = try_collect(all.len(), all.parts.iter().flatten().map(|entry| entry & MOST_PLACE))?;
     places.sort_unstable();
     try_collect(places.len(), places.iter().filter_map(|&place| member_at(&all.arenas, place)))
@@ -25,7 +25,8 @@ pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
 /// # Errors
 /// The errors of [`union`].
 pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
-    check_views(views)?;
+    let views = distinct(views, |at, _| at == 0)?;
+    check_views(&views)?;
     let Some((first, others)) = views.split_first() else { return Ok(Vec::new()) };
     let (mut left, len) = (HashTable::new(), first.count());
     let needed_bytes = len * size_of::<(u64, Member<'_>)>() as u64;
@@ -56,7 +57,8 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
 /// # Errors
 /// The errors of [`union`].
 pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
-    check_views(views)?;
+    let views = distinct(views, |_, _| false)?;
+    check_views(&views)?;
     let Some((at, smallest)) = views.iter().enumerate().min_by_key(|(_, view)| view.count()) else {
         return Ok(Vec::new());
     };
@@ -181,11 +183,13 @@ mod tests {
     use crate::counting::counter::Counter;
     use crate::counting::held::members::group::tests::GROUPS_LOOKED_AT;
     use crate::counting::held::members::tests::LOOKED_AT;
-    use crate::counting::sets::union::union_card;
+    use crate::counting::sets::intersection::inter_card;
+    use crate::counting::sets::union::{diff_card, union_card};
     use crate::counting::view::standing;
     use crate::error::Parameter;
     use crate::hash::tests::{COMPARED, chosen};
     use crate::size_limit::Unlimited;
+    use crate::window::{ClockSource, Time, Window};
     use proptest::collection::btree_set;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -287,6 +291,39 @@ mod tests {
         COMPARED.set(0);
         counter.admit(chosen.iter(), Terms { limit: 10, all: false, dry_run: true }, &Unlimited).unwrap();
         assert!(COMPARED.get() < 500, "{}", COMPARED.get());
+    }
+
+    /// Commands once read a counter again each time that it was named.
+    #[test]
+    fn a_counter_that_is_named_again_is_read_once() {
+        let window = Window::new(60, 6, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
+        for params in [Params { exact_limit: 50, ..PARAMS }, PARAMS] {
+            let [mut one, other] = [0..30, 20..50].map(|members| counter(params, members));
+            one = one.new_like().unwrap().with_window(window, 3).unwrap();
+            (0..30u8).for_each(|member| drop(one.add([member], &Unlimited)));
+            let views = [one.at(Time::Reached), other.at(Time::Reached), one.since(20, Time::Reached).unwrap()];
+            let many: Vec<_> = views.into_iter().chain(views.into_iter().cycle().take(300)).collect();
+            let cards = [union_card, inter_card, diff_card].map(|card| {
+                [&views[..], &many[..]].map(|views| {
+                    LOOKED_AT.set(0);
+                    (card(views), LOOKED_AT.get())
+                })
+            });
+            let lists = [union, inter, diff].map(|list| {
+                [&views[..], &many[..]].map(|views| {
+                    LOOKED_AT.set(0);
+                    (list(views).map(|members| members.len()), LOOKED_AT.get())
+                })
+            });
+            let [union_card, inter_card, [few, many]] = cards;
+            // An intersection counts each estimate as a set, as it would a copy.
+            assert!(union_card[0] == union_card[1] && (!one.is_exact() || inter_card[0] == inter_card[1]));
+            // A difference from itself is empty.
+            assert!(many.0 == few.0 && many.1 <= few.1 + 30, "{few:?} {many:?}");
+            let [union, inter, [few, many]] = lists;
+            assert!(union[0] == union[1] && inter[0] == inter[1]);
+            assert!(few.0.is_err() || many.0 == Ok(0) && many.1 <= few.1 + 30, "{few:?} {many:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::sets::lists::{Distinct, diff};
 use crate::counting::sets::pair::Pair;
-use crate::counting::sets::check_seeds;
+use crate::counting::sets::{check_seeds, distinct};
 use crate::counting::view::{View, union_of};
 use crate::error::Error;
 use crate::size_limit::{try_collect, try_filled};
@@ -32,6 +32,7 @@ use crate::size_limit::{try_collect, try_filled};
 /// # Errors
 /// [`Error::Incompatible`] if seeds differ, [`Error::OutOfMemory`].
 pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
+    let views = &distinct(views, |_, _| false)?[..];
     if let [only] = views {
         return Ok(only.estimated());
     }
@@ -54,6 +55,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// # Errors
 /// The errors of [`union_card`].
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
+    let views = &distinct(views, |at, _| at == 0)?[..];
     check_seeds(views.iter().map(View::whole))?;
     let Some((first, others)) = views.split_first().filter(|(first, _)| first.count() > 0) else {
         return Ok(Estimated::exact(0));
