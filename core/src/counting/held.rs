@@ -213,7 +213,7 @@ impl<T: Tag> Held<T> {
     }
 }
 
-/// Makes the bitmap for the members of an exact set and for for one more member, `item`.
+/// Makes the bitmap for the members of an exact set and for one more member, `item`.
 ///
 /// # Errors
 /// The errors of the size limit, and [`Error::OutOfMemory`].

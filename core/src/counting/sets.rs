@@ -47,8 +47,18 @@ fn distinct<'a>(views: &[View<'a>], stays: impl Fn(usize, &View<'a>) -> bool) ->
 #[cfg(test)]
 pub(in crate::counting) mod standing {
     use super::*;
+    use crate::counting::Params;
     use crate::counting::estimate::Estimated;
     use crate::counting::view::standing;
+    use crate::size_limit::Unlimited;
+
+    /// A counter that keeps as many members exactly as a counter can.
+    pub(in crate::counting) fn large(members: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Counter {
+        let params = Params { exact_limit: 65_536, exact_bytes: 1 << 20, seed: 0, error_rate: 0.05 };
+        let mut counter = Counter::new(params).unwrap();
+        members.into_iter().for_each(|member| drop(counter.add(member, &Unlimited)));
+        counter
+    }
 
     pub(in crate::counting) fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
         estimate_union(counters).map(|union| union.count())
@@ -78,3 +88,6 @@ pub(in crate::counting) mod standing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
