@@ -3,17 +3,33 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::{Ended, tool, url};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::Server;
 
-/// A proxy to a server that passes on a limited number of bytes of its answers, and then lets the client wait.
+/// A proxy to a server that passes on a limited number of bytes of its answers, and then lets the client wait. It can
+/// also hold back a request.
 pub struct Narrow {
     port: u16,
     left: Arc<AtomicU64>,
+    gate: Arc<Gate>,
+}
+
+/// Holds back the first request that has the word.
+#[derive(Default)]
+struct Gate {
+    word: Mutex<Option<&'static str>>,
+    is_held: AtomicBool,
+}
+
+impl Gate {
+    fn holds(&self, request: &[u8]) -> bool {
+        let word = *self.word.lock().expect("no panic");
+        word.is_some_and(|word| request.windows(word.len()).any(|part| part == word.as_bytes()))
+    }
 }
 
 impl Narrow {
@@ -21,17 +37,33 @@ impl Narrow {
     pub fn to(server: &Server, bytes: u64) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let (port, left) = (listener.local_addr().expect("its address").port(), Arc::new(AtomicU64::new(bytes)));
-        let (to, shared) = (server.port(), left.clone());
+        let (to, shared, gate) = (server.port(), left.clone(), Arc::new(Gate::default()));
+        let own = gate.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (Ok(stream), left) = (stream, shared.clone()) else { return };
+                let (Ok(stream), left, gate) = (stream, shared.clone(), own.clone()) else { return };
                 let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };
                 let pair = (stream.try_clone().expect("a stream"), server.try_clone().expect("a stream"));
-                std::thread::spawn(move || drop(std::io::copy(&mut &pair.0, &mut &pair.1)));
+                std::thread::spawn(move || ask(&pair.0, &pair.1, &gate));
                 std::thread::spawn(move || answer(&server, &stream, &left));
             }
         });
-        Narrow { port, left }
+        Narrow { port, left, gate }
+    }
+
+    /// Holds back the next request with this word, from now on.
+    pub fn hold(&self, word: &'static str) {
+        *self.gate.word.lock().expect("no panic") = Some(word);
+    }
+
+    /// Waits until a request is held back.
+    pub fn wait_held(&self) {
+        wait_until("a request", || self.gate.is_held.load(Ordering::Relaxed).then_some(()));
+    }
+
+    /// Passes on the request that is held back, and all others.
+    pub fn release(&self) {
+        *self.gate.word.lock().expect("no panic") = None;
     }
 
     pub fn url(&self) -> String {
@@ -43,14 +75,22 @@ impl Narrow {
         wait_until("its end", || (self.left.load(Ordering::Relaxed) == 0).then_some(()));
     }
 
-    /// Passes on more bytes if the limit is reached.
-    pub fn pass(&self, bytes: u64) {
-        let _ = self.left.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
     /// Passes on all further bytes.
     pub fn open(&self) {
         self.left.store(u64::MAX / 2, Ordering::Relaxed);
+    }
+}
+
+fn ask(stream: &TcpStream, server: &TcpStream, gate: &Gate) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = (&mut &*stream).read(&mut buffer) {
+        while gate.holds(&buffer[..read]) {
+            gate.is_held.store(true, Ordering::Relaxed);
+            std::thread::yield_now();
+        }
+        if (&mut &*server).write_all(&buffer[..read]).is_err() {
+            break;
+        }
     }
 }
 

@@ -12,16 +12,28 @@ use crate::server::{Key, Server, Writes, expires_at, fingerprint, is_temporary, 
 impl Copying<'_> {
     /// Compares the keys of both servers. Each difference becomes an outcome in the report.
     pub(super) fn compare(&mut self) -> Result<(), Failure> {
-        self.check_writers()?;
-        let is_replaced = Writes::new(&mut self.source)? != self.before;
+        let writes = Writes::new(&mut self.source)?;
+        let is_replaced = writes != self.before;
         let new = self.scan_again()?;
-        let is_copied = |at: &usize| matches!(self.report.moves[*at].outcome, Outcome::Moved | Outcome::Equal);
+        self.compare_copied(is_replaced)?;
+        // Values were not compared yet, and some may have been replaced meanwhile.
+        if !is_replaced && Writes::new(&mut self.source)? != writes {
+            self.compare_copied(true)?;
+        }
+        self.name_new(new)?;
+        self.check_writers()
+    }
+
+    /// Compares the copied keys, and the keys that were gone before they were copied: the target may have old values.
+    fn compare_copied(&mut self, is_replaced: bool) -> Result<(), Failure> {
+        let is_copied =
+            |at: &usize| matches!(self.report.moves[*at].outcome, Outcome::Moved | Outcome::Equal | Outcome::Gone);
         let copied: Vec<usize> = (0..self.report.moves.len()).filter(is_copied).collect();
         for batch in copied.chunks(BATCH) {
             self.look()?;
             self.compare_batch(batch, is_replaced)?;
         }
-        self.name_new(new)
+        Ok(())
     }
 
     /// The keys of the source that no row of the report has, or whose row is only of a key that was gone. The rows of
@@ -47,15 +59,8 @@ impl Copying<'_> {
             let own = row.class.type_name();
             let difference = match (here == own, there == own) {
                 (true, true) if is_replaced => changed(&mut self.source, &mut self.target, row)?,
-                (true, false) => {
-                    let expires_at = expires_at(&mut self.source, &row.name)?;
-                    let is_expired = there == NONE && has_expired(&mut self.target, &row.name, expires_at)?;
-                    (!is_expired).then(|| (Outcome::Missing, other("target", &there)))
-                }
-                (false, true) => {
-                    let is_expired = here == NONE && has_expired(&mut self.source, &row.name, row.expires_at)?;
-                    (!is_expired).then(|| (Outcome::Superfluous, other("source", &here)))
-                }
+                (true, false) => missing(&mut self.source, &mut self.target, row, &there)?,
+                (false, true) => superfluous(&mut self.source, row, &here)?,
                 _ => None,
             };
             if let Some((outcome, note)) = difference {
@@ -108,11 +113,32 @@ fn other(server: &str, found: &str) -> String {
     }
 }
 
-/// How the source's value differs from the copied one; `None` if they are equal.
-fn changed(source: &mut Server, target: &mut Server, row: &Moved) -> Result<Option<(Outcome, String)>, Failure> {
+/// The outcome of a key and its note; `None` if source and target are equal.
+type Difference = Option<(Outcome, String)>;
+
+/// The difference of a key that the source has, and the target has not: `there` is the type of what it has.
+fn missing(source: &mut Server, target: &mut Server, row: &Moved, there: &str) -> Result<Difference, Failure> {
+    let expires_at = expires_at(source, &row.name)?;
+    // Without an expiry time, the key may be gone since its type was asked for.
+    let is_gone = expires_at.is_none() && types(source, &[&row.name])? == [NONE];
+    let is_expired = there == NONE && has_expired(target, &row.name, expires_at)?;
+    Ok((!is_gone && !is_expired).then(|| (Outcome::Missing, other("target", there))))
+}
+
+/// The difference of a key that the target has, and the source has not: `here` is the type of what it has.
+fn superfluous(source: &mut Server, row: &Moved, here: &str) -> Result<Difference, Failure> {
+    let is_expired = here == NONE && has_expired(source, &row.name, row.expires_at)?;
+    Ok((!is_expired).then(|| (Outcome::Superfluous, other("source", here))))
+}
+
+/// How the source's value differs from the copied one.
+fn changed(source: &mut Server, target: &mut Server, row: &Moved) -> Result<Difference, Failure> {
     let now = fingerprint(source, row.class, &row.name)?;
+    if now.is_none() {
+        return superfluous(source, row, NONE);
+    }
     // The window of the copy may have advanced exactly as far as that of its source.
-    if now.is_some() && (now == row.print || fingerprint(target, row.class, &row.name)? == now) {
+    if now == row.print || fingerprint(target, row.class, &row.name)? == now {
         return Ok(None);
     }
     Ok(Some((Outcome::Behind, "changed while it was copied: may lack items".to_owned())))
