@@ -19,7 +19,7 @@ enum Kind {
     Arguments,
     /// The command could not do its work.
     Failed,
-    /// The command could not do its work, because it cannot connect to a server.
+    /// The command could not do its work, because a server cannot be reached, or no longer answers.
     Down,
     /// There is nothing to work on: no key, value or item has the name or is in the place.
     Nothing,
@@ -33,7 +33,7 @@ impl Failure {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
     }
 
-    /// A failure because nothing answers at the address of a server.
+    /// A failure because nothing answers at the address of a server, or its connection was lost.
     pub fn down(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Down, text: text.into(), advice: None }
     }

@@ -115,13 +115,12 @@ impl Node {
     fn ask(&mut self, address: &Address) {
         let mut server = match Server::connect_one(address) {
             Ok(server) => server,
-            Err(failure) if failure.is_down() => return self.has("down", failure.text().to_owned(), self.to_start()),
-            Err(failure) => return self.is_unknown(&failure),
+            Err(failure) => return self.has_failure(&failure),
         };
         match Info::new(&mut server) {
             Ok(info) => (self.server, self.module, self.maxmemory_bytes) = (info.server, info.version, info.maxmemory),
             Err(failure) => {
-                self.is_unknown(&failure);
+                self.has_failure(&failure);
                 // Other errors would be the same for the next command.
                 if !texts::is_forbidden(failure.text()) {
                     return;
@@ -130,7 +129,7 @@ impl Node {
         }
         match server.call_node(0, redis::cmd("CONFIG").arg("GET").arg("rollcall.max-key-bytes")) {
             Ok(reply) => self.max_key_bytes = self.limit(&reply),
-            Err(failure) => self.is_unknown(&failure),
+            Err(failure) => self.has_failure(&failure),
         }
     }
 
@@ -147,10 +146,13 @@ impl Node {
         self.problems.push(Problem { problem, wrong, advice: advice.into() });
     }
 
-    /// Adds the problem that the node answered with an error, or was lost.
-    fn is_unknown(&mut self, failure: &Failure) {
+    /// Adds the problem that the node is down, or answered with an error.
+    fn has_failure(&mut self, failure: &Failure) {
         let wrong = failure.text().trim_start_matches(&self.node).trim_start().to_owned();
-        self.has(UNKNOWN, wrong, failure.advice().unwrap_or("ask again"));
+        match failure.is_down() {
+            true => self.has("down", wrong, self.to_start()),
+            false => self.has(UNKNOWN, wrong, failure.advice().unwrap_or("ask again")),
+        }
     }
 
     /// What to do about a node that is down. Only a replica that the other nodes have given up may be removed: some

@@ -12,10 +12,8 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         return rejected(server, "connecting", text.trim());
     }
     let text = error.to_string();
-    let failure = match is_down(error, &text) {
-        true => Failure::down(format!("cannot connect to {server}: {text}")),
-        false => Failure::new(format!("cannot connect to {server}: {text}")),
-    };
+    let kind = if is_down(error, &text) { Failure::down } else { Failure::new };
+    let failure = kind(format!("cannot connect to {server}: {text}"));
     if error.is_connection_refusal() {
         failure.advise("nothing listens there: give the server with --url or ROLLCALL_URL")
     } else if error.is_timeout() {
@@ -28,6 +26,8 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         failure.advise("nobody knows this name here: is it spelled right? --url and ROLLCALL_URL name the server")
     } else if text.contains("Permission denied") {
         failure.advise("this user may not open the server's socket: unixsocketperm in redis.conf")
+    } else if error.is_connection_dropped() {
+        failure.advise("does a server run there? And is the URL right: redis:// without TLS, rediss:// with it?")
     } else {
         failure.advise("a URL of redis:// is without TLS, one of rediss:// with it")
     }
@@ -36,10 +36,14 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
 /// The error of the system's resolver for an unknown name.
 const NO_SUCH_NAME: &str = "lookup address";
 
-/// Whether nothing answers there. With other errors something does, such as a server that rejects a certificate.
+/// Whether nothing answers there, or the connection was closed, as by a proxy without its server. With other errors
+/// something answers, such as a server that rejects a certificate.
 fn is_down(error: &RedisError, text: &str) -> bool {
     let unreachable = [NO_SUCH_NAME, "unreachable", "No route to host", "Host is down"];
-    error.is_connection_refusal() || error.is_timeout() || unreachable.iter().any(|what| text.contains(what))
+    error.is_connection_refusal()
+        || error.is_connection_dropped()
+        || error.is_timeout()
+        || unreachable.iter().any(|what| text.contains(what))
 }
 
 /// Whether the server ended the TLS handshake because of the client's certificate, or because there is none. Servers of
@@ -51,7 +55,9 @@ fn is_client_rejected(text: &str) -> bool {
 
 /// The failure of a connection that broke during `command`.
 pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
-    let failure = Failure::new(format!("{server} was lost at {command}: {error}"));
+    let text = error.to_string();
+    let kind = if is_down(error, &text) { Failure::down } else { Failure::new };
+    let failure = kind(format!("{server} was lost at {command}: {text}"));
     if error.is_timeout() {
         failure.advise("no answer in time: --timeout waits longer. What is done is kept: run the same again")
     } else {

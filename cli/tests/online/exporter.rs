@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::pages::Pages;
+use crate::stopped::Narrow;
 use crate::{chunks, peer_server, tool, tool_with, url};
 use rollcall_testkit::client::{add_many, pairs, text, wait_until};
 use rollcall_testkit::cluster::cluster;
@@ -249,6 +250,23 @@ fn a_server_of_redisbloom_has_figures_of_its_keys() {
     assert!(!all.contains_key(&format!("rollcall_key_error_ratio{key}")), "{out}");
     assert!(!all.contains_key(&format!("rollcall_filters{{server=\"{at}\"}}")), "{out}");
     assert!(out.contains("finding=\"grown\""), "{out}");
+}
+
+/// A regression test: a server that closed its connections, or fell silent on one, was shown as up.
+#[test]
+fn a_server_that_closes_or_falls_silent_is_down() {
+    let closing = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let at_closing = closing.local_addr().expect("its address").to_string();
+    std::thread::spawn(move || closing.incoming().for_each(drop));
+    // The answer to the first command passes, the next one does not.
+    let server = Server::start();
+    let silent = Narrow::to(&server, 5).url();
+    let at_silent = silent.trim_start_matches("redis://");
+    let once = tool(&["exporter", "--once", "--url", &at_closing, "--url", at_silent, "--timeout", "1"]).expect(3);
+    let all = samples(&once.out);
+    for at in [&at_closing, at_silent] {
+        assert_eq!(all[&format!("rollcall_up{{server=\"{at}\"}}")], 0.0, "{}{}", once.out, once.err);
+    }
 }
 
 #[test]
