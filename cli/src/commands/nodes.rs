@@ -177,9 +177,10 @@ fn compare(nodes: &mut [Node]) {
     // No limit is larger than every limit.
     let limit = |node: &Node| node.maxmemory_bytes.map(|bytes| if bytes == 0 { u64::MAX } else { bytes });
     let memory = nodes.iter().filter_map(limit).max();
-    for node in nodes.iter_mut().filter(|node| node.server.is_some()) {
+    for node in nodes {
         match (&node.module, &module) {
-            (None, _) => node.has(
+            // Without an answer to INFO, the module is not known.
+            (None, _) if node.server.is_some() => node.has(
                 "no-module",
                 "the module is not loaded: CLUSTER MIGRATION to this node loses every filter and counter".to_owned(),
                 "load the module: loadmodule /path/librollcall.so in redis.conf, then restart",
@@ -273,12 +274,13 @@ mod tests {
             node("redis 8.2.3", Some("0.9.1"), Some(1), 7),
             node("redis 8.10.2", None, None, 0),
             Node::default(),
+            Node { max_key_bytes: Some(1), ..Node::default() },
         ];
         compare(&mut nodes);
         let names = |node: &Node| node.problems.iter().map(|problem| problem.problem).collect::<Vec<_>>();
         let found: Vec<_> = nodes.iter().map(names).collect();
         let all = ["module-version", "server-version", "max-key-bytes", "maxmemory"];
-        assert_eq!(found, [&[][..], &all, &["no-module"], &[]]);
+        assert_eq!(found, [&[][..], &all, &["no-module"], &[], &["max-key-bytes"]]);
         assert_eq!(nodes[1].problems[1].wrong, "the server is redis 8.2.3, and redis 8.10.2 on another node");
         assert_eq!(nodes[1].problems[3].wrong, "maxmemory is 7, and no limit on another node");
     }
