@@ -113,17 +113,18 @@ impl Server {
         Ok((addresses, slots))
     }
 
-    /// Asks for the nodes and their slots, and connects to new nodes.
+    /// Asks for the nodes and their slots, and connects to new nodes. If that fails, the known nodes stay.
     fn find_nodes(&mut self) -> Result<(), Failure> {
         let (addresses, slots) = self.primaries()?;
+        let mut new = Vec::new();
+        for address in &addresses {
+            let is_known = self.nodes.iter().any(|node| node.address.name() == address.name());
+            new.push(if is_known { None } else { Some(Node::connect(address.clone())?) });
+        }
         let mut old: Vec<Node> = std::mem::take(&mut self.nodes);
-        for address in addresses {
+        for (address, new) in addresses.iter().zip(new) {
             let known = old.iter().position(|node| node.address.name() == address.name());
-            let node = match known {
-                Some(at) => old.swap_remove(at),
-                None => Node::connect(address)?,
-            };
-            self.nodes.push(node);
+            self.nodes.extend(new.or_else(|| known.map(|at| old.swap_remove(at))));
         }
         self.slots = Some(slots);
         Ok(())

@@ -3,7 +3,7 @@
 //! `INFO commandstats` counts every executed command, including commands from scripts and from a primary. It does not
 //! count commands that the server rejects or pauses. Keys that expire leave no trace in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Server;
 use super::reply::text;
@@ -38,6 +38,8 @@ const GENERIC: [&str; 7] = ["copy", "move", "rename", "renamenx", "restore", "re
 /// The number of calls of each writing command so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
+    /// The names of the primaries whose counts are added up.
+    pub nodes: BTreeSet<String>,
     /// Calls of commands that write filters and counters.
     pub own: BTreeMap<String, u64>,
     /// Calls of commands that may replace any key.
@@ -47,8 +49,9 @@ pub struct Writes {
 impl Writes {
     /// Reads the counts of all primaries and adds them up.
     pub fn new(server: &mut Server) -> Result<Self, Failure> {
-        let mut writes = Writes { own: BTreeMap::new(), generic: BTreeMap::new() };
+        let mut writes = Writes { nodes: BTreeSet::new(), own: BTreeMap::new(), generic: BTreeMap::new() };
         for node in 0..server.num_nodes() {
+            writes.nodes.insert(server.node_name(node));
             let info = text(&server.call_node(node, redis::cmd("INFO").arg("commandstats"))?).unwrap_or_default();
             for (name, calls) in info.lines().filter_map(counted) {
                 // `RF.*` are other names of the commands `BF.*`, so both are counted together.
@@ -105,6 +108,7 @@ mod tests {
     #[test]
     fn what_came_since_is_named() {
         let writes = |calls: &[(&str, u64)]| Writes {
+            nodes: BTreeSet::new(),
             own: calls.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect(),
             generic: BTreeMap::new(),
         };

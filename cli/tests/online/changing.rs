@@ -5,7 +5,7 @@ use crate::stopped::{Narrow, end, signal, start};
 use crate::{Ended, tool, url};
 use rollcall_testkit::client::{Client, wait_until};
 use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::server::{Server, Setup};
 
 /// The number of answered bytes after which a copy stands still: all small keys are copied, `f:large` of 2 MB is not.
 const STOP: u64 = 600_000;
@@ -218,6 +218,30 @@ fn what_differs_while_clients_write_is_named() {
     let (ended, named) =
         copied((&server, &other), &["--while-written", "--replace"], |here, _| here.expect("LC.ADD a:new b", "1"));
     assert_eq!((ended.code, &named[..]), (1, &["a:new behind".to_owned()][..]), "{}", ended.out);
+}
+
+/// A regression test: the counts of a primary that joined were taken for writes.
+#[test]
+fn a_primary_that_joins_ends_a_copy_with_that_reason() {
+    let (nodes, other) = (cluster(2), Server::start());
+    let new = Setup::default().line("cluster-enabled yes").start();
+    let mut clients: Vec<Client> = nodes.iter().chain([&new]).map(Server::client).collect();
+    clients[0].expect(&format!("CLUSTER MEET 127.0.0.1 {}", new.port()), "+OK");
+    for client in &mut clients {
+        wait_until("all nodes to be known", || (client.text("CLUSTER NODES").lines().count() == 3).then_some(()));
+    }
+    clients[1].expect("BF.RESERVE large 0.001 1000000", "+OK");
+    let narrow = Narrow::to(&other, STOP);
+    let child = start(&["copy", &url(&nodes[0]), &narrow.url(), "--source-cluster", "--watch", "0"]);
+    narrow.wait();
+    // The slot of {b}, which has no keys.
+    let id = clients[2].text("CLUSTER MYID");
+    clients.iter_mut().rev().for_each(|client| client.expect(&format!("CLUSTER SETSLOT 3300 NODE {id}"), "+OK"));
+    wait_until("the slot to be served", || (clients[2].cmd("LC.ADD {b}:1 a") == redis::Value::Int(1)).then_some(()));
+    narrow.open();
+    let ended = end(child);
+    assert_eq!(ended.code, 3, "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("the source got or lost a primary since the copy began"), "{}", ended.err);
 }
 
 #[test]

@@ -236,6 +236,10 @@ impl Copying<'_> {
             return Ok(());
         }
         let now = Writes::new(&mut self.source)?;
+        if now.nodes != self.before.nodes {
+            return Err(Failure::new("the source got or lost a primary since the copy began")
+                .advise("run the same again: what is equal by now is skipped"));
+        }
         if now.own == self.before.own {
             return Ok(());
         }
