@@ -259,7 +259,7 @@ impl Address {
         // answers.
         let reply = ask(redis::cmd("CLIENT").arg("NO-TOUCH").arg("ON"))?;
         match error::text_of(&reply) {
-            Some(text) if texts::is_turned_away(&text) => reply.extract_error().map(drop),
+            Some(text) if texts::is_rejected_connection(&text) => reply.extract_error().map(drop),
             _ => Ok(()),
         }
     }

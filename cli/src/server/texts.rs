@@ -52,7 +52,7 @@ pub fn is_full(error: &str) -> bool {
 }
 
 /// Whether the server ends a connection with this error, as it does before any command.
-pub fn is_turned_away(error: &str) -> bool {
+pub fn is_rejected_connection(error: &str) -> bool {
     error.starts_with("DENIED") || is_full(error)
 }
 

@@ -62,7 +62,7 @@ fn restore(client: &mut Client, key: &str, more: &[&[u8]]) {
 #[test]
 fn keys_that_come_go_or_are_replaced_are_named() {
     type Change = fn(&mut Client, &mut Client);
-    let cases: [(&str, Change, &[&str]); 13] = [
+    let cases: [(&str, Change, &[&str]); 14] = [
         ("RENAME", |here, _| here.expect("RENAME a:counter a:new", "+OK"), &["a:counter superfluous", "a:new missing"]),
         (
             "RENAME over",
@@ -83,6 +83,7 @@ fn keys_that_come_go_or_are_replaced_are_named() {
         ("FLUSHALL", |here, _| here.expect("FLUSHALL", "+OK"), &["a:counter superfluous", "b:filter superfluous"]),
         ("RENAME of the key in work", |here, _| here.expect("RENAME f:large f:new", "+OK"), &["f:new missing"]),
         ("DEL at the target", |_, there| there.expect("DEL a:counter", "1"), &["a:counter missing"]),
+        ("SET at the target", |_, there| there.expect("SET a:counter text", "+OK"), &["a:counter missing"]),
         // The target has a copy of its own, and a key of its own.
         (
             "COPY at both",
@@ -100,6 +101,13 @@ fn keys_that_come_go_or_are_replaced_are_named() {
         assert_eq!(ended.code, i32::from(!expected.is_empty()), "{name}: {}", ended.err);
         let is_superfluous = expected.iter().any(|row| row.ends_with("superfluous"));
         assert_eq!(ended.err.contains("superfluous keys stay at the target"), is_superfluous, "{}", ended.err);
+        let replaces = expected.iter().any(|row| row.ends_with("missing") || row.ends_with("behind"));
+        assert_eq!(
+            ended.err.contains("run the same again") && ended.err.contains("--replace"),
+            replaces,
+            "{}",
+            ended.err
+        );
         // The next copy brings what was missing.
         if name == "RENAME" || name == "RESTORE REPLACE" {
             let again = tool(&["copy", &url(&server), &url(&other), "--watch", "0", "--replace"]).expect(0);
@@ -181,6 +189,26 @@ fn keys_that_expire_during_the_comparison_are_no_difference() {
     let delete = |here: &mut Client, _: &mut Client| here.expect("DEL a:counter", "1");
     let (ended, named) = held((&server, &other), (true, "LC.SCANDUMP"), &[], copy, delete);
     assert_eq!(named, ["a:counter superfluous", "a:new missing"], "{}", ended.out);
+}
+
+/// A regression test: the comparison asked for the time once for each key that had expired.
+#[test]
+fn the_time_is_not_asked_for_each_key() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut client = server.client();
+    fill(&mut client);
+    for at in 0..300 {
+        client.expect(&format!("LC.ADD e:{at} a"), "1");
+        client.expect(&format!("PEXPIRE e:{at} 4000"), "1");
+    }
+    let (ended, named) = copied((&server, &other), &["--no-ttl"], |here, _| {
+        wait_until("the last to expire", || (here.int("EXISTS e:299") == 0).then_some(()));
+    });
+    assert!(ended.code == 0 && named.iter().all(|row| row.ends_with("gone")), "{named:?} {}", ended.err);
+    let stats = client.text("INFO commandstats");
+    let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_info:calls=")).expect("its calls");
+    let calls: u64 = calls.split(',').next().and_then(|calls| calls.parse().ok()).expect("a number");
+    assert!(calls < 150, "{calls} calls of INFO");
 }
 
 /// A regression test: the comparison looked for replacements only when it began.

@@ -1,9 +1,9 @@
 //! Compares both servers once more at the end of a copy, because keys also come, go and change by commands of the
 //! server, such as RENAME.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::plan::{BATCH, NONE, Plan, Step, types};
+use super::plan::{BATCH, NONE, Step, types};
 use super::report::{Moved, Outcome};
 use super::{Copying, planned};
 use crate::failure::Failure;
@@ -29,9 +29,10 @@ impl Copying<'_> {
         let is_copied =
             |at: &usize| matches!(self.report.moves[*at].outcome, Outcome::Moved | Outcome::Equal | Outcome::Gone);
         let copied: Vec<usize> = (0..self.report.moves.len()).filter(is_copied).collect();
+        let mut clocks = Clocks::new();
         for batch in copied.chunks(BATCH) {
             self.look()?;
-            self.compare_batch(batch, is_replaced)?;
+            self.compare_batch(batch, is_replaced, &mut clocks)?;
         }
         Ok(())
     }
@@ -51,16 +52,19 @@ impl Copying<'_> {
     }
 
     /// Compares copied keys, given by the indices of their rows.
-    fn compare_batch(&mut self, batch: &[usize], is_replaced: bool) -> Result<(), Failure> {
+    fn compare_batch(&mut self, batch: &[usize], is_replaced: bool, clocks: &mut Clocks) -> Result<(), Failure> {
         let names: Vec<&[u8]> = batch.iter().map(|&at| &self.report.moves[at].name[..]).collect();
         let (here, there) = (types(&mut self.source, &names)?, types(&mut self.target, &names)?);
         for (&at, (here, there)) in batch.iter().zip(here.into_iter().zip(there)) {
+            if is_replaced {
+                self.look()?;
+            }
             let row = &self.report.moves[at];
             let own = row.class.type_name();
             let difference = match (here == own, there == own) {
-                (true, true) if is_replaced => changed(&mut self.source, &mut self.target, row)?,
-                (true, false) => missing(&mut self.source, &mut self.target, row, &there)?,
-                (false, true) => superfluous(&mut self.source, row, &here)?,
+                (true, true) if is_replaced => changed((&mut self.source, &mut self.target), clocks, row)?,
+                (true, false) => missing((&mut self.source, &mut self.target), clocks, row, &there)?,
+                (false, true) => superfluous(&mut self.source, clocks, row, &here)?,
                 _ => None,
             };
             if let Some((outcome, note)) = difference {
@@ -73,7 +77,7 @@ impl Copying<'_> {
 
     /// Adds those keys to the report of which the target has no equal value.
     fn name_new(&mut self, keys: Vec<Key>) -> Result<(), Failure> {
-        let plan = Plan::new(&mut self.source, &mut self.target, keys, false, &self.interrupt)?;
+        let plan = self.plan(keys, false)?;
         let known = self.report.moves.len();
         for step in &plan.steps {
             let note = match &step.step {
@@ -96,13 +100,21 @@ fn row_of(moves: &[Moved], name: &[u8]) -> Result<usize, usize> {
     moves.binary_search_by(|row| row.name[..].cmp(name))
 }
 
+/// The latest known time of each node by its own clock, in milliseconds since 1970.
+type Clocks = BTreeMap<String, u64>;
+
 /// Whether a key that had this expiry time has expired by the clock of its server.
-fn has_expired(server: &mut Server, key: &[u8], expires_at: Option<u64>) -> Result<bool, Failure> {
+fn has_expired(server: &mut Server, clocks: &mut Clocks, key: &[u8], expires_at: Option<u64>) -> Result<bool, Failure> {
     let Some(expires_at) = expires_at else { return Ok(false) };
-    let info = server.call_node(server.node_of(key), redis::cmd("INFO").arg("server"))?;
-    let info = text(&info).unwrap_or_default();
-    let micros = info.lines().find_map(|line| line.strip_prefix("server_time_usec:")?.trim().parse::<u64>().ok());
-    Ok(micros.is_some_and(|micros| expires_at <= micros / 1000))
+    let node = server.node_of(key);
+    let now = clocks.entry(server.node_name(node)).or_default();
+    if *now < expires_at {
+        let info = server.call_node(node, redis::cmd("INFO").arg("server"))?;
+        let info = text(&info).unwrap_or_default();
+        let micros = info.lines().find_map(|line| line.strip_prefix("server_time_usec:")?.trim().parse::<u64>().ok());
+        *now = micros.map_or(*now, |micros| micros / 1000);
+    }
+    Ok(expires_at <= *now)
 }
 
 /// What a server has in the place of a copied key, from the key's type.
@@ -117,28 +129,37 @@ fn other(server: &str, found: &str) -> String {
 type Difference = Option<(Outcome, String)>;
 
 /// The difference of a key that the source has, and the target has not: `there` is the type of what it has.
-fn missing(source: &mut Server, target: &mut Server, row: &Moved, there: &str) -> Result<Difference, Failure> {
+fn missing(
+    (source, target): (&mut Server, &mut Server),
+    clocks: &mut Clocks,
+    row: &Moved,
+    there: &str,
+) -> Result<Difference, Failure> {
     let expires_at = expires_at(source, &row.name)?;
     // Without an expiry time, the key may be gone since its type was asked for.
     let is_gone = expires_at.is_none() && types(source, &[&row.name])? == [NONE];
-    let is_expired = there == NONE && has_expired(target, &row.name, expires_at)?;
+    let is_expired = there == NONE && has_expired(target, clocks, &row.name, expires_at)?;
     Ok((!is_gone && !is_expired).then(|| (Outcome::Missing, other("target", there))))
 }
 
 /// The difference of a key that the target has, and the source has not: `here` is the type of what it has.
-fn superfluous(source: &mut Server, row: &Moved, here: &str) -> Result<Difference, Failure> {
-    let is_expired = here == NONE && has_expired(source, &row.name, row.expires_at)?;
+fn superfluous(source: &mut Server, clocks: &mut Clocks, row: &Moved, here: &str) -> Result<Difference, Failure> {
+    let is_expired = here == NONE && has_expired(source, clocks, &row.name, row.expires_at)?;
     Ok((!is_expired).then(|| (Outcome::Superfluous, other("source", here))))
 }
 
 /// How the source's value differs from the copied one.
-fn changed(source: &mut Server, target: &mut Server, row: &Moved) -> Result<Difference, Failure> {
+fn changed(
+    (source, target): (&mut Server, &mut Server),
+    clocks: &mut Clocks,
+    row: &Moved,
+) -> Result<Difference, Failure> {
     let now = fingerprint(source, row.class, &row.name)?;
     if now.is_none() {
-        return superfluous(source, row, NONE);
+        return superfluous(source, clocks, row, NONE);
     }
     // The window of the copy may have advanced exactly as far as that of its source.
-    if now == row.print || fingerprint(target, row.class, &row.name)? == now {
+    if now == row.fingerprint || fingerprint(target, row.class, &row.name)? == now {
         return Ok(None);
     }
     Ok(Some((Outcome::Behind, "changed while it was copied: may lack items".to_owned())))

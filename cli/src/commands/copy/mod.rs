@@ -158,7 +158,7 @@ impl Copying<'_> {
         self.looked = Instant::now();
         let keys = self.source.scan(self.arguments.pattern.as_deref())?;
         let keys: Vec<Key> = keys.into_iter().filter(|key| !is_temporary(&key.name)).collect();
-        let plan = Plan::new(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
+        let plan = self.plan(keys, self.arguments.replace)?;
         let (rejected, bytes) = (plan.rejected(), plan.bytes());
         self.report.moves = plan.steps.iter().map(planned).collect();
         if plan.steps.is_empty() {
@@ -182,14 +182,14 @@ impl Copying<'_> {
             let first = number * SMALL_BATCH;
             // Keys that were copied together are reported even if a later key fails.
             for (at, copied) in self.copy_batch(batch)?.into_iter().enumerate() {
-                copied.into_iter().for_each(|copied| self.note(first + at, copied));
+                copied.into_iter().for_each(|copied| self.record(first + at, copied));
             }
             for (at, Planned { key, bytes, .. }) in batch.iter().enumerate() {
                 self.look()?;
                 let done = bar.position();
                 if self.report.moves[first + at].outcome == Outcome::Planned {
                     let copied = self.copy(key, |more| bar.inc(more))?;
-                    self.note(first + at, copied);
+                    self.record(first + at, copied);
                 }
                 bar.set_position(done + bytes);
             }
@@ -198,10 +198,16 @@ impl Copying<'_> {
         self.compare()
     }
 
+    /// Examines keys of the source on both servers.
+    fn plan(&mut self, keys: Vec<Key>, replace: bool) -> Result<Plan, Failure> {
+        let (interrupt, pause) = (&self.interrupt, &mut self.pause);
+        Plan::new(&mut self.source, &mut self.target, keys, replace, &mut |source| keep(interrupt, pause, source))
+    }
+
     /// Records the outcome of the key at index `at`.
-    fn note(&mut self, at: usize, copied: Copied) {
+    fn record(&mut self, at: usize, copied: Copied) {
         let row = &mut self.report.moves[at];
-        (row.outcome, row.note, row.print) = copied;
+        (row.outcome, row.note, row.fingerprint) = copied;
     }
 
     /// Waits until the source has had no writes for `--watch` seconds, and fails at the first write.
@@ -219,10 +225,7 @@ impl Copying<'_> {
 
     /// Fails if a signal asks to stop, or if the source was written to. Renews the pause of writes when it is due.
     fn look(&mut self) -> Result<(), Failure> {
-        self.interrupt.check()?;
-        if let Some(pause) = &mut self.pause {
-            pause.keep(&mut self.source)?;
-        }
+        keep(&self.interrupt, &mut self.pause, &mut self.source)?;
         if self.looked.elapsed() > LOOK {
             self.check_writers()?;
             self.looked = Instant::now();
@@ -309,9 +312,7 @@ impl Copying<'_> {
             moved(bytes);
             interrupt.check()
         })?;
-        if let Some(pause) = pause {
-            pause.keep(source)?;
-        }
+        keep(interrupt, pause, source)?;
         let print = match sent {
             Transfer::Done(print) => print,
             Transfer::Gone => return Ok((Outcome::Gone, String::new(), None)),
@@ -371,6 +372,15 @@ impl Copying<'_> {
     }
 }
 
+/// Fails if a signal asks to stop. Renews the pause of writes when it is due.
+fn keep(interrupt: &Interrupt, pause: &mut Option<Pause>, source: &mut Server) -> Result<(), Failure> {
+    interrupt.check()?;
+    match pause {
+        Some(pause) => pause.keep(source),
+        None => Ok(()),
+    }
+}
+
 /// The report's row for a key before it is moved.
 fn planned(Planned { key, bytes, expires_at, step }: &Planned) -> Moved {
     let (outcome, note) = match step {
@@ -387,7 +397,7 @@ fn planned(Planned { key, bytes, expires_at, step }: &Planned) -> Moved {
         name: key.name.clone(),
         class: key.class,
         expires_at: *expires_at,
-        print: None,
+        fingerprint: None,
     }
 }
 

@@ -3,7 +3,6 @@
 use redis::Value;
 
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
 use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
 use crate::server::{fingerprint, first_chunk, integer, pairs, read_small, text, texts};
 
@@ -15,6 +14,9 @@ pub const NONE: &str = "none";
 
 /// RedisBloom crashes when it loads a filter with at least this number of sub-filters.
 const REDISBLOOM_MAX_FILTERS: i64 = 1000;
+
+/// Ends the work after a signal, and keeps the source paused.
+pub type Look<'a> = dyn FnMut(&mut Server) -> Result<(), Failure> + 'a;
 
 /// What the copy does with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,18 +109,19 @@ impl Serves {
 }
 
 impl Plan {
-    /// Examines every key on both servers, and decides its step.
+    /// Examines every key on both servers, and decides its step. Calls `look` with the source before each part of the
+    /// work.
     pub fn new(
         source: &mut Server,
         target: &mut Server,
         keys: Vec<Key>,
         replace: bool,
-        interrupt: &Interrupt,
+        look: &mut Look,
     ) -> Result<Self, Failure> {
         let serves = Serves::new(target)?;
         let mut plan = Plan::default();
         for batch in keys.chunks(BATCH) {
-            interrupt.check()?;
+            look(source)?;
             let about = |command: fn(&Key) -> redis::Cmd| {
                 batch.iter().map(|key| (&key.name[..], command(key).arg(&key.name).to_owned())).collect::<Vec<_>>()
             };
@@ -126,7 +129,7 @@ impl Plan {
             let expiries = source.ask_all(&about(|_| redis::cmd("PEXPIRETIME")))?;
             let types = types(target, &batch.iter().map(|key| &key.name[..]).collect::<Vec<_>>())?;
             let sizes: Vec<Option<u64>> = infos.iter().map(|info| size_of(info.as_ref().ok()?)).collect();
-            let same = same_of(source, target, batch, &sizes, &types)?;
+            let same = same_of(source, target, batch, &sizes, &types, look)?;
             for (at, key) in batch.iter().enumerate() {
                 let step = match &infos[at] {
                     Err(text) if texts::is_gone(text) => continue,
@@ -176,6 +179,7 @@ fn same_of(
     keys: &[Key],
     sizes: &[Option<u64>],
     types: &[String],
+    look: &mut Look,
 ) -> Result<Vec<bool>, Failure> {
     let is_there = |at: usize| types[at] == keys[at].class.type_name();
     let is_small = |at: usize| sizes[at].is_some_and(|bytes| bytes <= SMALL_BYTES);
@@ -192,7 +196,11 @@ fn same_of(
     for (at, key) in keys.iter().enumerate() {
         same.push(match read[at] {
             Some(known) => known,
-            None => is_there(at) && same_alone(source, target, key)?,
+            None if is_there(at) => {
+                look(source)?;
+                same_alone(source, target, key)?
+            }
+            None => false,
         });
     }
     Ok(same)

@@ -52,7 +52,7 @@ pub struct Moved {
     pub expires_at: Option<u64>,
     /// The fingerprint of the moved value; `None` if the key was not moved.
     #[serde(skip)]
-    pub print: Option<Fingerprint>,
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The outcome of all keys.
@@ -98,8 +98,8 @@ impl Report {
         if shown.is_empty() { summary } else { format!("{}\n{summary}", table(&rows)) }
     }
 
-    /// Fails if a key was rejected, differs from its source, or has changed since it was moved. While clients write,
-    /// keys may come and go.
+    /// Fails if a key was rejected, differs from its source, has changed since it was moved, or is missing or
+    /// superfluous. While clients write, keys may come and go.
     pub fn verdict(&self, while_written: bool) -> Result<(), Failure> {
         let superfluous = if while_written { 0 } else { self.number(Outcome::Superfluous) };
         let missing = if while_written { 0 } else { self.number(Outcome::Missing) };
@@ -109,7 +109,7 @@ impl Report {
             if wrong > missing + superfluous {
                 failure = failure.advise("stop the writers and run the same again with --replace");
             } else if missing > 0 {
-                failure = failure.advise("run the same again, which copies what is missing");
+                failure = failure.advise("run the same again, with --replace if the target has another value there");
             }
             if superfluous > 0 {
                 failure = failure.note("superfluous keys stay at the target until you delete them there");
