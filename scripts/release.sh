@@ -143,7 +143,7 @@ gather() {
 # Prints what is left for the owner, in the order in which he does it.
 left() {
     local steps=("${gaps[@]}")
-    ((!${#gaps[@]})) || steps+=("Commit, and run again: make release VERSION=$version FINAL=1")
+    ((!${#gaps[@]})) || steps+=("Commit what has changed, and run again: make release VERSION=$version FINAL=1")
     steps+=(
         "Tag and push: git tag -s v$version && git push origin v$version"
         "Wait for the workflow 'release', which builds, tests, attests and publishes the packages and wheels"
@@ -151,7 +151,7 @@ left() {
         "Sign its sums: gh release download v$version --pattern SHA256SUMS && gpg --armor --detach-sign SHA256SUMS"
         "Add the signature: gh release upload v$version SHA256SUMS.asc"
         "Publish crates: cargo publish -p $(identity crate_library) && cargo publish -p $(identity crate_tool)"
-        "Publish $(identity python_package): twine upload the wheels and the sdist in $out"
+        "Publish $(identity python_package): twine upload its files of the release, from gh release download v$version"
         "Push the images of $out/images.txt to $(identity image | grep . || echo "the registry of identity.toml")"
         "Check the published files: docs/releasing.md, 'How to check a release'"
     )

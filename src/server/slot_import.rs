@@ -23,11 +23,12 @@ static IMPORTED: Mutex<Vec<(u16, u16)>> = Mutex::new(Vec::new());
 /// `key` is live, or null.
 pub unsafe fn includes(key: *const RedisModuleString) -> bool {
     let Ok(imported) = IMPORTED.lock() else { return false };
+    if imported.is_empty() || key.is_null() {
+        return false;
+    }
     // SAFETY: as the caller promises. Every server with the event has this function, and it only reads the key.
-    let slot_of = || unsafe { raw::RedisModule_ClusterKeySlot.map(|slot_of| slot_of(key.cast_mut()) as u16) };
-    !imported.is_empty()
-        && !key.is_null()
-        && slot_of().is_some_and(|slot| imported.iter().any(|&(first, last)| (first..=last).contains(&slot)))
+    let slot = unsafe { raw::RedisModule_ClusterKeySlot.map(|slot_of| slot_of(key.cast_mut()) as u16) };
+    slot.is_some_and(|slot| imported.iter().any(|&(first, last)| (first..=last).contains(&slot)))
 }
 
 /// Subscribes to the server's events of slot migrations. Redis before 8.4 rejects the subscription. Valkey is skipped,

@@ -61,7 +61,7 @@ pub struct Tls {
     #[arg(long)]
     insecure: bool,
 
-    /// Seconds to wait for a connection or a reply [default: 60; exporter and dashboard: 5]
+    /// Seconds to wait for a connection or a reply [default: 60; nodes, exporter, dashboard, live top: 5]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
 }

@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::ffi::{CStr, c_int};
 
+use super::super::argument::Argument;
 use crate::args;
 use crate::command_error::{CommandError, Kind};
-use crate::commands::argument::Argument;
 use crate::config::{self, Commands};
 use crate::reply::reject;
 use crate::server::facts::must_obey;
