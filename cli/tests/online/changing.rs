@@ -142,8 +142,8 @@ fn keys_outside_the_pattern_and_expired_ones_are_no_difference() {
     assert_eq!((ended.code, &named[..]), (1, &["d:counter superfluous".to_owned()][..]), "{}", ended.out);
 }
 
-/// Runs a copy whose next request with `word` is held back, by its source or its target, when only `f:large` is still to
-/// be copied, and runs `change` meanwhile. Returns how the copy ended.
+/// Runs `before` when only `f:large` is still to be copied. The next request with `word` to the source or the target is
+/// then held back while `change` runs. Returns how the copy ended.
 fn held(
     servers: (&Server, &Server),
     (at_source, word): (bool, &'static str),
