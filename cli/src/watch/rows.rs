@@ -308,65 +308,85 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
             return Some((row, true));
         }
     };
-    let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
-    let seconds = |value: &Value| integer(value).and_then(|seconds| u64::try_from(seconds).ok());
+    let value = |label: &str| value_of(&info, label);
     row.capacity = value("Capacity").and_then(integer);
     row.bytes = value("Size").and_then(integer);
     let mut grows = true;
     if key.class == Class::Counter {
-        row.items = value("Count").and_then(integer);
-        row.asked = value("Error rate").and_then(number);
-        row.rate = value("Standard error").and_then(number);
-        row.window =
-            value("Window").and_then(seconds).map(|seconds| window_of_time(seconds, value("Clock"), value("Volatile")));
-        row.slices = value("Slices").and_then(integer);
-        row.mode = value("Mode").and_then(text).unwrap_or_default();
-        if let Some(window) = row.window {
-            row.mode += &format!(", {}", mode(window));
-        }
-        let exact = ["Exact limit", "Exact bytes"].map(|label| value(label).and_then(integer));
-        row.keeps_expired =
-            row.items == Some(0) && empty_bytes(&row, exact).is_some_and(|empty| row.bytes > Some(empty));
+        read_counter(&mut row, value);
     } else {
-        let field = |name: &str| reply(name).and_then(one);
-        row.items = value("Number of items inserted").and_then(integer);
-        row.filters = value("Number of filters").and_then(integer);
-        row.asked = field("ERROR").as_ref().and_then(number);
-        row.rate = field("FPR").as_ref().and_then(number);
-        row.window = (field("WINDOW").as_ref().and_then(seconds))
-            .map(|seconds| window_of_time(seconds, field("CLOCK").as_ref(), field("VOLATILE").as_ref()));
-        row.slices = field("SLICES").as_ref().and_then(integer);
         grows = !matches!(value("Expansion rate"), Some(Value::Nil));
-        row.mode = match row.window {
-            Some(window) => mode(window),
-            None if grows => "grows".to_owned(),
-            None => "fixed".to_owned(),
-        };
-        if key.class == Class::Filter && !grows && row.window.is_none() {
-            row.fill_by_bits = field("FILL").as_ref().and_then(number).and_then(|ratio| fill_by_bits(&row, ratio));
-        }
-        let expansion = option("EXPANSION", value("Expansion rate").and_then(integer), DEFAULT_EXPANSION);
-        let window = match row.window {
-            Some(window) => Some(options_of(window, row.slices)),
-            None => (!grows).then(|| "NONSCALING".to_owned()),
-        };
-        let is_refreshed = field("REFRESH").as_ref().and_then(integer) == Some(1);
-        let refresh = is_refreshed.then(|| "REFRESH".to_owned());
-        row.options = [expansion, window, refresh].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        // Each slice allocates a sub-filter at its first item.
-        row.keeps_expired = row.filters > Some(0);
-        row.filters = match row.slices {
-            // Each of the `slices + 1` generations is a chain of sub-filters. Growth shows in the mean length of the
-            // chains.
-            Some(slices) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
-            None => row.filters,
-        };
+        read_filter(&mut row, grows, value, |name| reply(name).and_then(one));
     }
     if let (Some(items), Some(capacity)) = (row.items, row.capacity) {
         let by_count = items as f64 / capacity.max(1) as f64;
         row.fill = Some(row.fill_by_bits.map_or(by_count, |by_bits| by_bits.max(by_count)));
     }
     Some((row, grows))
+}
+
+fn value_of<'a>(info: &'a [(String, Value)], label: &str) -> Option<&'a Value> {
+    info.iter().find(|(name, _)| name == label).map(|(_, value)| value)
+}
+
+fn seconds(value: &Value) -> Option<u64> {
+    integer(value).and_then(|seconds| u64::try_from(seconds).ok())
+}
+
+/// Reads the fields of a counter. `value` is a field of its INFO.
+fn read_counter<'a>(row: &mut Row, value: impl Fn(&str) -> Option<&'a Value>) {
+    row.items = value("Count").and_then(integer);
+    row.asked = value("Error rate").and_then(number);
+    row.rate = value("Standard error").and_then(number);
+    row.window =
+        value("Window").and_then(seconds).map(|seconds| window_of_time(seconds, value("Clock"), value("Volatile")));
+    row.slices = value("Slices").and_then(integer);
+    row.mode = value("Mode").and_then(text).unwrap_or_default();
+    if let Some(window) = row.window {
+        row.mode += &format!(", {}", mode(window));
+    }
+    let exact = ["Exact limit", "Exact bytes"].map(|label| value(label).and_then(integer));
+    row.keeps_expired = row.items == Some(0) && empty_bytes(row, exact).is_some_and(|empty| row.bytes > Some(empty));
+}
+
+/// Reads the fields of a filter. `value` is a field of its INFO, `field` the answer to a question for one field.
+fn read_filter<'a>(
+    row: &mut Row,
+    grows: bool,
+    value: impl Fn(&str) -> Option<&'a Value>,
+    field: impl Fn(&str) -> Option<Value>,
+) {
+    row.items = value("Number of items inserted").and_then(integer);
+    row.filters = value("Number of filters").and_then(integer);
+    row.asked = field("ERROR").as_ref().and_then(number);
+    row.rate = field("FPR").as_ref().and_then(number);
+    row.window = (field("WINDOW").as_ref().and_then(seconds))
+        .map(|seconds| window_of_time(seconds, field("CLOCK").as_ref(), field("VOLATILE").as_ref()));
+    row.slices = field("SLICES").as_ref().and_then(integer);
+    row.mode = match row.window {
+        Some(window) => mode(window),
+        None if grows => "grows".to_owned(),
+        None => "fixed".to_owned(),
+    };
+    if row.kind == kind(Class::Filter) && !grows && row.window.is_none() {
+        row.fill_by_bits = field("FILL").as_ref().and_then(number).and_then(|ratio| fill_by_bits(row, ratio));
+    }
+    let expansion = option("EXPANSION", value("Expansion rate").and_then(integer), DEFAULT_EXPANSION);
+    let window = match row.window {
+        Some(window) => Some(options_of(window, row.slices)),
+        None => (!grows).then(|| "NONSCALING".to_owned()),
+    };
+    let is_refreshed = field("REFRESH").as_ref().and_then(integer) == Some(1);
+    let refresh = is_refreshed.then(|| "REFRESH".to_owned());
+    row.options = [expansion, window, refresh].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    // Each slice allocates a sub-filter at its first item.
+    row.keeps_expired = row.filters > Some(0);
+    row.filters = match row.slices {
+        // Each of the `slices + 1` generations is a chain of sub-filters. Growth shows in the mean length of the
+        // chains.
+        Some(slices) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
+        None => row.filters,
+    };
 }
 
 /// A window of `seconds`. A volatile window takes precedence; otherwise the clock source decides.

@@ -145,26 +145,8 @@ impl Watcher {
         let mut seen = lock(&self.seen);
         let mut shown = Vec::with_capacity(all.len() + wrong.len());
         for (row, judged) in all.into_iter().map(|row| (row, now)).chain(wrong) {
-            let id = id_of(&row.name);
-            let has_slices = row.kind == COUNTER && row.window.is_some();
-            let trend = if self.troubles.contains_key(&row.server) || judged != now || is_unread {
-                None
-            } else {
-                let place = Place { name: row.name.clone(), node: row.server.clone(), has_slices };
-                let number = |value: Option<i64>| value.map_or(f64::NAN, |value| value as f64);
-                let values = [number(row.items), number(row.capacity), number(row.bytes), row.rate.unwrap_or(f64::NAN)];
-                seen.add_key(&id, &place, at, values)
-            };
-            let (growth, growth_seconds) =
-                (trend.as_ref().map(|trend| trend.growth), trend.as_ref().map(|trend| trend.seconds));
-            shown.push(ShownRow {
-                id,
-                row,
-                has_slices,
-                trend: trend.map(|trend| trend.digits),
-                growth,
-                growth_seconds,
-            });
+            let is_new = judged == now && !is_unread && !self.troubles.contains_key(&row.server);
+            shown.push(shown_row(&mut seen, row, is_new.then_some(at)));
         }
         if is_unread {
             seen.interrupt();
@@ -212,4 +194,19 @@ impl Watcher {
         self.slices.insert(place.name.clone(), slices.clone());
         slices
     }
+}
+
+/// A row for pages. `at` is when its key was read, if that was in this poll: its figures then become history.
+fn shown_row<'a>(seen: &mut Seen, row: &'a Row, at: Option<u64>) -> ShownRow<'a> {
+    let id = id_of(&row.name);
+    let has_slices = row.kind == COUNTER && row.window.is_some();
+    let trend = at.and_then(|at| {
+        let place = Place { name: row.name.clone(), node: row.server.clone(), has_slices };
+        let number = |value: Option<i64>| value.map_or(f64::NAN, |value| value as f64);
+        let values = [number(row.items), number(row.capacity), number(row.bytes), row.rate.unwrap_or(f64::NAN)];
+        seen.add_key(&id, &place, at, values)
+    });
+    let (growth, growth_seconds) =
+        (trend.as_ref().map(|trend| trend.growth), trend.as_ref().map(|trend| trend.seconds));
+    ShownRow { id, row, has_slices, trend: trend.map(|trend| trend.digits), growth, growth_seconds }
 }
