@@ -186,7 +186,7 @@ fn an_estimate_that_has_expired_has_no_members() {
     client.expect("LC.REM k a", ESTIMATES);
     clock.pass(50);
     client.expect("LC.REM k a", "0");
-    client.expect("LC.INFO k MODE", "[\"estimate\"]");
+    client.expect("LC.INFO k MODE", "[\"exact\"]");
 }
 
 #[test]
