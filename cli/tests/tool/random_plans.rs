@@ -125,7 +125,7 @@ fn plan(folder: &Folder, seed: u64) -> (String, [f64; 3]) {
 }
 
 /// A regression test: in one of 16 plans the size was off by more than 7 %, up to 2.8 times. `docs/tool.md` promises
-/// 99 of 100 plans; `ROLLCALL_PLANS=10000` measures as many.
+/// 999 of 1,000 plans; `ROLLCALL_PLANS=10000` measures as many.
 #[test]
 fn counters_take_what_random_plans_say() {
     const WORKERS: u64 = 8;
@@ -145,5 +145,5 @@ fn counters_take_what_random_plans_say() {
     };
     outside(0.05).for_each(|(arguments, sizes)| println!("{sizes:?}: {arguments}"));
     println!("outside by more than 0, 2, 5, 7 %: {:?}", [0.0, 0.02, 0.05, 0.07].map(|share| outside(share).count()));
-    assert!(outside(0.05).count() as u64 <= plans / 100);
+    assert!(outside(0.05).count() as u64 <= plans / 1000);
 }
