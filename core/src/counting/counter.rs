@@ -143,8 +143,8 @@ impl Counter {
 
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
-    /// Adds `item` to the newest slice. The result is [`Mark::New`] if the item was no member of
-    /// an exact counter, or if its bit was not set in the bitmap of an estimating one.
+    /// Adds `item` to the newest slice. The result is [`Mark::New`] if the item was no member of an exact counter, or
+    /// if its bit was not set in the bitmap of an estimating one.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
