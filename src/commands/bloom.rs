@@ -10,7 +10,7 @@ use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_reserve;
 use rollcall_core::window::Time;
 
-use super::changes::{self, Changing, Handled};
+use super::changes::{self, Added, AddedItems, Changing};
 use super::creation::filters::Creation;
 use super::effects::Creating;
 use super::keyspace::value;
@@ -52,24 +52,19 @@ impl Changing for BloomFilter {
 
     /// Adds items and replies with a boolean for each handled item: true for a new item. The error of a rejected item
     /// is the last element.
-    fn add_all(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        items: Args,
-        limit: &ServerLimit,
-        is_new_key: bool,
-    ) -> Handled<'static> {
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool) -> Added<'static> {
         let mut results: Vec<bool> = Vec::new();
         let outcome = try_reserve(&mut results, items.len())
             .and_then(|()| live.add_all(items.bytes(), limit, |is_new| results.push(is_new)));
-        let rejected = outcome.err().and_then(|error| obeyed::reported(ctx, error));
+        let error = outcome.err().and_then(|error| obeyed::reported(ctx, error));
         let new = results.iter().filter(|&&is_new| is_new).count();
         // If the first item is rejected, the key is not created.
-        if is_new_key && results.is_empty() && rejected.is_some() {
-            return Handled { rejected, ..Handled::default() };
+        let items = AddedItems::First(results.len());
+        if is_new_key && results.is_empty() && error.is_some() {
+            return Added { items, new, error };
         }
-        reply::bools(ctx, &results, rejected);
-        Handled { items: results.len(), new, ..Handled::default() }
+        reply::bools(ctx, &results, error);
+        Added { items, new, error: None }
     }
 
     /// Completes a partially loaded filter with zeros. RedisBloom adds items to such a filter and acknowledges the
@@ -114,14 +109,14 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let addition = changes::to_default::<BloomFilter>(ctx, Verb::Add, args);
     let limit = ServerLimit::new(ctx);
     changes::add::<BloomFilter>(ctx, addition, &limit, |live, _| {
-        let (items, new, rejected) = match live.add(args.get(2).bytes(), &limit) {
+        let (items, is_new, error) = match live.add(args.get(2).bytes(), &limit) {
             Ok(is_new) => (1, is_new, None),
             Err(error) => (0, false, obeyed::reported(ctx, error)),
         };
-        if rejected.is_none() {
-            ctx.reply_bool(new);
+        if error.is_none() {
+            ctx.reply_bool(is_new);
         }
-        Handled { items, new: new.into(), rejected, some: Vec::new() }
+        Added { items: AddedItems::First(items), new: is_new.into(), error }
     })?;
     Ok(())
 }

@@ -42,8 +42,7 @@ pub(super) trait Changing: Family + Windowed {
 
     /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is true if the command creates
     /// the key.
-    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool)
-    -> Handled<'static>;
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool) -> Added<'static>;
 
     /// Checks the option `LIMIT` of an `ADMIT` on this value.
     fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
@@ -98,16 +97,21 @@ pub(super) fn reserve<T: Changing>(
     Ok(())
 }
 
-#[derive(Default)]
-pub(super) struct Handled<'a> {
-    /// The number of items before the first rejected item; 0 for `ADMIT`.
-    pub(super) items: usize,
-    /// The items to replicate for an `ADMIT`; empty for other commands.
-    pub(super) some: Vec<Arg<'a>>,
-    /// The number of handled items that were new.
+/// What a command added.
+pub(super) struct Added<'a> {
+    pub(super) items: AddedItems<'a>,
+    /// The number of these items that were new.
     pub(super) new: usize,
     /// The error that is the whole reply; `None` if a reply was already written.
-    pub(super) rejected: Option<CommandError>,
+    pub(super) error: Option<CommandError>,
+}
+
+/// The items that a command added, which replicas add too.
+pub(super) enum AddedItems<'a> {
+    /// The first items of the command, up to the item that failed, known ones included.
+    First(usize),
+    /// The items that `ADMIT` admitted or added again.
+    Admitted(Vec<Arg<'a>>),
 }
 
 /// A command that adds items, with the parameters for creating a missing key.
@@ -125,7 +129,7 @@ pub(super) struct Addition<'a, F> {
 }
 
 impl<'a, F> Addition<'a, F> {
-    /// Replicates the handled items with a command of the prefix `prefix`. `created` has the parameters of a value that
+    /// Replicates the added items with a command of the prefix `prefix`. `created` has the parameters of a value that
     /// the command created. If possible, the running command is replicated unchanged: without a replica and an AOF, the
     /// server then copies no arguments.
     #[inline]
@@ -135,16 +139,20 @@ impl<'a, F> Addition<'a, F> {
         key: Closed<'_>,
         prefix: Prefix,
         created: Option<&C>,
-        handled: &Handled<'_>,
+        added: &AddedItems<'_>,
     ) {
         let is_plain = self.is_plain && created.is_none_or(C::is_implied);
-        if is_plain && handled.items == self.items.len() {
-            return ctx.replicate_under(prefix.name(self.verb), self.command);
-        }
+        let (first, admitted) = match added {
+            &AddedItems::First(len) if is_plain && len == self.items.len() => {
+                return ctx.replicate_under(prefix.name(self.verb), self.command);
+            }
+            &AddedItems::First(len) => (self.items.first(len), &[][..]),
+            AddedItems::Admitted(items) => (self.items.first(0), &items[..]),
+        };
         let replicate = |verb, words: &[OwnedString]| {
-            let (words, some) = (words.iter().map(OwnedString::as_arg), handled.some.iter().copied());
-            let items = self.items.first(handled.items).iter();
-            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).chain(items).collect();
+            let words = words.iter().map(OwnedString::as_arg);
+            let items = first.iter().chain(admitted.iter().copied());
+            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(items).collect();
             ctx.replicate(prefix.name(verb).text(), &arguments);
         };
         match created {
@@ -155,14 +163,13 @@ impl<'a, F> Addition<'a, F> {
 }
 
 /// Opens or creates the key of a command, and calls `add` to add the items and to reply. If `add` returns an error, it
-/// has not replied. Its second argument is true for a new key. No key is created if no item was handled and nothing
-/// changed.
+/// has not replied. Its second argument is true for a new key. No key is created if no item was added.
 #[inline]
 pub(super) fn add<'a, T: Changing>(
     ctx: Ctx,
     addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
-    add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Added<'a>,
 ) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
@@ -176,11 +183,11 @@ pub(super) fn add<'a, T: Changing>(
     let Some(value) = value? else { return add_to_missing(ctx, key, addition, limit, add) };
     let before = (!value.takes_in_place(addition.items.len())).then(|| value.share());
     let mut live = live(ctx, value);
-    let handled = add(&mut live, false);
+    let added = add(&mut live, false);
     let Outcome { before: made, changed, expired, .. } = live.finish();
     match before {
         Some(before) => before.becomes(&value.share()),
-        None => ITEMS.add(handled.new as u64),
+        None => ITEMS.add(added.new as u64),
     }
     let prefix = value.prefix();
     // If the window has moved forward, a key with a `VOLATILE` window expires later.
@@ -191,8 +198,8 @@ pub(super) fn add<'a, T: Changing>(
         T::dispose(expired);
     }
     let effects = Effects { before: made, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
-    announce::<T>(ctx, key, effects, || addition.replicate::<T, T::Creation>(ctx, key, prefix, None, &handled));
-    handled.rejected.map_or(Ok(key), Err)
+    announce::<T>(ctx, key, effects, || addition.replicate::<T, T::Creation>(ctx, key, prefix, None, &added.items));
+    added.error.map_or(Ok(key), Err)
 }
 
 /// Creates the value of a missing key and adds items to it, as [`add`] does. As a branch of `add`, this code would slow
@@ -203,17 +210,17 @@ fn add_to_missing<'a, T: Changing>(
     mut key: Key<'a>,
     mut addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
-    add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Added<'a>,
 ) -> Result<Closed<'a>, CommandError> {
     let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
     let mut value = creation.build(limit)?;
     let before = value.share();
     // The window of a new value begins at the present slice, so it does not have to move.
     let mut live = Live::new(&mut value, Time::Reached);
-    let handled = add(&mut live, true);
+    let added = add(&mut live, true);
     let changed = live.finish().changed;
-    if handled.items == 0 && !changed {
-        return handled.rejected.map_or(Ok(key.close()), Err);
+    if !changed && !matches!(added.items, AddedItems::First(1..)) {
+        return added.error.map_or(Ok(key.close()), Err);
     }
     // `create` adds the new value to the totals for `INFO`. Here only events are counted: a counter's promotion to an
     // estimate, and a filter's growth.
@@ -223,10 +230,10 @@ fn add_to_missing<'a, T: Changing>(
     let key = key.close();
     let effects = Effects { created: true, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
     announce::<T>(ctx, key, effects, || match changed {
-        true => addition.replicate(ctx, key, prefix, Some(&creation), &handled),
+        true => addition.replicate(ctx, key, prefix, Some(&creation), &added.items),
         false => creation.replicate_reserved(ctx, key, prefix),
     });
-    handled.rejected.map_or(Ok(key), Err)
+    added.error.map_or(Ok(key), Err)
 }
 
 /// Parses the `allowed` options of `INSERT` or `ADMIT`. Returns the parameters for a new value, and the options.
@@ -287,24 +294,22 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
     let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
-    let addition = Addition { is_plain: false, ..addition };
     let items = addition.items;
     let mut rejections = 0;
     let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
         let reported = match checked.and_then(|()| Ok(live.admit(items.bytes(), terms, &limit)?)) {
             Ok(reported) => reported,
-            Err(error) => return Handled { rejected: Some(error), ..Handled::default() },
+            Err(error) => return Added { items: AddedItems::First(0), new: 0, error: Some(error) },
         };
         reply::admissions(ctx, &reported);
         let renews = !is_new_key && live.value().renews();
-        let is_admitted = |reported: &Admission| *reported == Admission::Admitted;
         let count = |which| if terms.dry_run { 0 } else { reported.iter().filter(|&&one| one == which).count() };
-        let new = count(Admission::Admitted);
         rejections = count(Admission::Rejected) as u64;
-        let changed = |reported: &Admission| is_admitted(reported) || renews && *reported == Admission::Known;
-        let some = items.iter().zip(&reported).filter(|(_, reported)| changed(reported));
-        Handled { new, some: some.map(|(item, _)| item).collect(), ..Handled::default() }
+        let is_added = |one: &Admission| *one == Admission::Admitted || renews && *one == Admission::Known;
+        let added = items.iter().zip(&reported).filter(|(_, reported)| is_added(reported));
+        let items = AddedItems::Admitted(added.map(|(item, _)| item).collect());
+        Added { items, new: count(Admission::Admitted), error: None }
     })?;
     if rejections > 0 {
         T::ITEMS_REJECTED.add(rejections);

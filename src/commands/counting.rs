@@ -6,7 +6,7 @@ use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 use rollcall_core::unstable::size_limit::try_collect;
 
-use super::changes::{self, Changing, Handled};
+use super::changes::{self, Added, AddedItems, Changing};
 use super::creation::counters::Creation;
 use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
@@ -30,15 +30,9 @@ impl Changing for Counter {
 
     /// Adds items and replies with the number of new items, or with an error if an item is too large. The items before
     /// it stay added.
-    fn add_all(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        items: Args,
-        limit: &ServerLimit,
-        _is_new_key: bool,
-    ) -> Handled<'static> {
-        let (mut handled, mut new) = (0, 0);
-        let count = |is_new: bool| (handled, new) = (handled + 1, new + usize::from(is_new));
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, _is_new_key: bool) -> Added<'static> {
+        let (mut len, mut new) = (0, 0);
+        let count = |is_new: bool| (len, new) = (len + 1, new + usize::from(is_new));
         let added = match items.len() {
             1 => live.add(items.get(0).bytes(), limit).map(count),
             _ => live.add_all(items.bytes(), limit, count),
@@ -46,8 +40,7 @@ impl Changing for Counter {
         if added.is_ok() {
             ctx.reply_integer(new as i64);
         }
-        let rejected = added.err().map(CommandError::from);
-        Handled { items: handled, new, rejected, some: Vec::new() }
+        Added { items: AddedItems::First(len), new, error: added.err().map(CommandError::from) }
     }
 
     /// Rejects a `LIMIT` above the counter's `EXACT` limit, which could never be reached.

@@ -64,10 +64,6 @@ impl LineBitmap {
         self.set_bits
     }
 
-    pub(super) fn words(&self) -> &[u64] {
-        bytemuck::cast_slice(&self.lines)
-    }
-
     pub(super) fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.lines)
     }
@@ -91,15 +87,6 @@ impl LineBitmap {
         self.set_bits = self.set_bits - bits::count_ones_in_bytes(old) + bits::count_ones_in_bytes(bytes);
         old.copy_from_slice(bytes);
         Ok(())
-    }
-
-    /// Restores earlier values of 64-bit words. `words` has the index and the earlier value of each.
-    pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
-        let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
-        for &(index, before) in words {
-            self.set_bits = self.set_bits - u64::from(own[index].count_ones()) + u64::from(before.count_ones());
-            own[index] = before;
-        }
     }
 
     /// Changes this bitmap to its union with `other`, which has the same size.
@@ -128,11 +115,6 @@ impl LineBitmap {
             }
             set_bits
         })
-    }
-
-    pub(super) fn restore(&mut self, earlier: &LineBitmap) {
-        self.lines.copy_from_slice(&earlier.lines);
-        self.set_bits = earlier.set_bits;
     }
 
     /// Lets `f` move the lines to another place in memory.

@@ -5,7 +5,6 @@ use std::alloc::Layout;
 use super::bitmap::{Line, LineBitmap};
 use super::classic::bits::Classic;
 use super::classic::sizing::{Rules, Shape};
-use super::lines::line::{line_index, pick};
 use super::lines::probe::{self, ItemShape};
 use super::lines::sizing::{self, Geometry};
 use super::params::{BitLayout, Params};
@@ -392,19 +391,6 @@ impl SubFilter {
         *set_bits += free;
         self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.spec.num_bits);
         new
-    }
-
-    /// Calls `visit` with the index of each 64-bit word that inserting this hash may change.
-    pub(super) fn words_of(&self, hash: Hash128, mut visit: impl FnMut(usize)) {
-        const WORDS: usize = size_of::<Line>() / size_of::<u64>();
-        let Geometry { lines_per_item, num_lines, .. } = self.spec.geometry;
-        match &self.spec.classic {
-            None => (0..lines_per_item).for_each(|i| {
-                let start = line_index(pick(hash, i), num_lines as usize) * WORDS;
-                (start..start + WORDS).for_each(&mut visit);
-            }),
-            Some(classic) => classic.words_of(hash, visit),
-        }
     }
 
     /// The estimated false-positive rate.

@@ -70,22 +70,20 @@ impl Counter {
     }
 
     /// Adds the admitted items to a copy of the counter, after moving the copy's window as `due` says, and returns the
-    /// copy. A single item is added to the counter itself, without a copy, unless `due` moves the window or `is_dry` is
-    /// true.
+    /// copy. A single item is added to the counter itself, without a copy, unless `due` moves the window.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
     pub(super) fn admit_looked_up(
         &mut self,
         looked_up: &LookedUp<'_>,
-        is_dry: bool,
         due: Move,
         limit: &impl SizeLimit,
     ) -> Result<Option<Self>, Error> {
         match &looked_up.look_up.new_items()[..looked_up.admitted] {
             [] => Ok(None),
             // Adding a single item either succeeds or changes nothing, so no copy of the counter is needed.
-            &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
+            &[(hash, only)] if due == Move::Stay => self.add_absent(only, hash, limit).map(|_| None),
             several => {
                 let mut copy = self.try_clone()?;
                 copy.make(due);

@@ -154,10 +154,10 @@ impl Windowed for Counter {
         // until the time to which the clock had jumped, no member would expire and make room.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
-        let copy = live.value.admit_looked_up(&looked_up, terms.dry_run, due, limit)?;
         if terms.dry_run {
             return Ok(looked_up.answers());
         }
+        let copy = live.value.admit_looked_up(&looked_up, due, limit)?;
         if let Some(admitted) = copy {
             *live.value = admitted;
             live.outcome.before = due;

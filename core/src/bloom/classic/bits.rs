@@ -90,12 +90,6 @@ impl Classic {
             (new | Marks::from(free != 0) << i, all_free + free)
         })
     }
-
-    /// Calls `visit` with the index of the 64-bit word of each of the item's bits.
-    pub(in crate::bloom) fn words_of(&self, hash: Hash128, visit: impl FnMut(usize)) {
-        let positions = self.modulus.positions(hash, 0..self.shape.hashes);
-        positions.map(|position| position / bits::WORD_BITS).for_each(visit);
-    }
 }
 
 /// Computes remainders modulo the number of bits of a sub-filter. It multiplies, because division is several times

@@ -57,7 +57,8 @@ fn expected(filter: &BloomFilter, items: &[[u8; 4]], terms: Terms) -> (BloomFilt
 }
 
 /// Compares a call and its dry run with [`expected`]. A dry run adds nothing, so items that earlier items of the call
-/// would make known may get other answers.
+/// would make known may get other answers. The room of a filter that does not scale, by which `all` and a dry run
+/// decide, is a lower bound at high error rates.
 fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
     let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
@@ -68,7 +69,8 @@ fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
     let is_new = |at: &usize| !present[*at] && items.iter().position(|other| *other == items[*at]) == Some(*at);
     let new = (0..items.len()).filter(is_new).count() as u64;
     let over = new > terms.limit.saturating_sub(before.num_items());
-    if terms.all && (over || reported.contains(&Rejected)) {
+    let room = if before.params().expansion == 0 { before.room() } else { u64::MAX };
+    if terms.all && (over || new > room) {
         assert!(*filter == before, "all or nothing");
         reported = present.iter().map(|&known| if known { Known } else { Rejected }).collect();
         assert_eq!(found, reported);
@@ -81,7 +83,8 @@ fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
     let made_known = |at: usize| !present[at] && reported[at] == Known && is_new(&at);
     let differ = dry.iter().zip(&reported).filter(|(dry, reported)| dry != reported).count();
     let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
-    assert!(differ == 0 || known_by_others > 0, "{dry:?} and {reported:?}");
+    let is_estimated = new > room && before.params().error_rate > 0.02;
+    assert!(differ == 0 || known_by_others > 0 || is_estimated, "{dry:?} and {reported:?}");
     let admitted = found.iter().filter(|one| **one == Admitted).count() as u64;
     assert_eq!(filter.num_items(), before.num_items() + admitted);
     assert!(filter.num_items() <= terms.limit.max(before.num_items()));
@@ -118,7 +121,7 @@ fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
             false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
         }
     }
-    // The room is a lower bound: a filter of a high rate takes more items.
+    // The room is a lower bound: a filter of a high rate takes more items, but not with `all`.
     let mut filter = lines(0.4, 1000, 0);
     let mut next = 0;
     while !filter.chain()[0].is_full() {
@@ -182,9 +185,8 @@ proptest! {
     }
 }
 
-/// Adds nearly all items that fit, then asks for more than fit. A short list is undone word by word, a long list by a
-/// copy.
-fn assert_what_does_not_fit_is_taken_back(mut filter: BloomFilter) {
+/// Adds nearly all items that fit, then asks for more than fit.
+fn assert_what_does_not_fit_is_not_begun(mut filter: BloomFilter) {
     let items = names(0..6000);
     filter.add_all(&items[..4995], &Unlimited, |_| ()).unwrap();
     let before = filter.try_clone().unwrap();
@@ -198,9 +200,9 @@ fn assert_what_does_not_fit_is_taken_back(mut filter: BloomFilter) {
 }
 
 #[test]
-fn what_does_not_fit_is_taken_back() {
-    assert_what_does_not_fit_is_taken_back(lines(1e-6, 5000, 0));
-    assert_what_does_not_fit_is_taken_back(classic(1e-6, 5000, 0));
+fn what_does_not_fit_is_not_begun() {
+    assert_what_does_not_fit_is_not_begun(lines(1e-6, 5000, 0));
+    assert_what_does_not_fit_is_not_begun(classic(1e-6, 5000, 0));
 }
 
 /// Lets a filter grow `left` times.
@@ -237,32 +239,18 @@ fn what_has_room_asks_for_no_memory() {
 
 /// At high error rates, some items set no new bit, so more items fit than the computed room.
 #[test]
-fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
-    let mut after = lines(0.4, 1000, 1);
-    let mut items = Vec::new();
-    let mut len_with_two = 0;
-    while after.sub_filters().len() < 3 || !after.chain()[2].is_full() {
-        items.extend(names([items.len() as u32]));
-        after.add(items[items.len() - 1], &Unlimited).unwrap();
-        len_with_two += usize::from(after.sub_filters().len() <= 2);
+fn what_may_not_fit_is_rejected_where_growth_is_rejected() {
+    let mut filter = lines(0.4, 1000, 1);
+    let room = filter.room() as u32;
+    let before = filter.try_clone().unwrap();
+    for terms in [SOME, Terms { all: true, ..SOME }, Terms { dry_run: true, ..SOME }] {
+        let limit = Growths::of(0);
+        let error = filter.admit(names(0..room + 1).iter(), terms, &limit).unwrap_err();
+        assert!(limit.rejected.get() && matches!(error, Error::TooLarge { .. }), "{error}");
+        assert!(filter == before);
     }
-    let (begun, rest) = items.split_at(len_with_two / 4 * 3);
-    for (begun, new) in [(&[][..], &items[..]), (begun, rest)] {
-        let mut filter = lines(0.4, 1000, 1);
-        filter.add_all(begun, &Unlimited, |_| ()).unwrap();
-        let (before, more) = (filter.try_clone().unwrap(), 3 - filter.sub_filters().len() as u32);
-        for terms in [Terms { dry_run: true, ..SOME }, Terms { all: true, dry_run: true, ..SOME }] {
-            let limit = Growths::of(more);
-            let reported = filter.admit(new.iter(), terms, &limit).unwrap();
-            assert!(limit.rejected.get() && reported.contains(&Admitted) && !reported.contains(&Rejected));
-            assert!(filter == before, "{} sub-filters", filter.sub_filters().len());
-        }
-        let limit = Growths::of(more);
-        let reported = filter.admit(new.iter(), SOME, &limit).unwrap();
-        assert!(limit.rejected.get() && !reported.contains(&Rejected));
-        assert!(filter == after);
-    }
-    assert_eq!(begun.len() + rest.len(), items.len());
+    let reported = filter.admit(names(0..room).iter(), SOME, &Growths::of(0)).unwrap();
+    assert!(!reported.contains(&Rejected) && !filter.chain()[0].is_full());
 }
 
 /// For classic filters, admission once asked for 16 bytes less per sub-filter.
