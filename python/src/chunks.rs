@@ -49,7 +49,7 @@ impl<L: Partial> Loader<L> {
 
     pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<L::Value> {
         let finished = py.detach(|| match self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(mut loading) => loading.finish(),
+            Some(loading) => loading.finish(),
             None => Err(Error::corrupt("dump", "a header", "nothing")),
         });
         finished.map_err(|error| raised(py, error))

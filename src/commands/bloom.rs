@@ -6,7 +6,6 @@ use rollcall_core::live::{Live, Windowed};
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
-use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_reserve;
 use rollcall_core::window::Time;
 
@@ -70,7 +69,7 @@ impl Changing for BloomFilter {
     /// Completes a partially loaded filter with zeros. RedisBloom adds items to such a filter and acknowledges the
     /// command, so a replica must do the same.
     fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
-        finalize::<Self>(key, |partial| Ok(partial.finish_with_zeros()))
+        finalize::<Self>(key, true)
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {

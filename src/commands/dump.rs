@@ -53,16 +53,6 @@ fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandEr
     }
 }
 
-/// Makes a partially loaded value complete if all its bytes have been loaded.
-fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
-    match peek_entry::<T>(key)? {
-        Some(KeyEntry { state: State::Partial(partial), .. }) if is_complete(&**partial) => {
-            finalize::<T>(key, |partial| partial.finish().map(Some))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Adds a dump chunk to an existing value. A client has to send the chunks in order. Replicated chunks may come in any
 /// order, because a primary with RedisBloom accepts any order from its clients.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
@@ -76,13 +66,13 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
                 check_kind::<T>(partial)?;
             }
             match entry.push_chunk(iterator, data) {
-                Ok(()) => return finalize_complete::<T>(key),
+                Ok(()) => return finalize::<T>(key, false),
                 Err(error) => error,
             }
         }
     };
     if is_obeyed {
-        finalize::<T>(key, |partial| Ok(partial.finish_with_zeros()))?;
+        finalize::<T>(key, true)?;
         if let Some(KeyEntry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
             return Ok(change(value, |value| value.overwrite(iterator, data))?);
         }

@@ -8,7 +8,7 @@ use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::{self, Partial};
 
-use super::family::{Family, State, serves_classic};
+use super::family::{Family, State, is_complete, serves_classic};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::server::alloc;
@@ -148,35 +148,41 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
     }
 }
 
-/// Replaces the partially loaded value of a key by the complete value that `finish` returns, if any. The key keeps its
-/// expiry.
+/// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded. With
+/// `fills`, missing bytes of a classic (RedisBloom-compatible) filter are taken as zeros. The key keeps its expiry.
 ///
-/// A complete classic (RedisBloom-compatible) filter has another data type, so it is stored as a new value of the key,
-/// and the key's expiry is restored.
+/// A complete classic filter has another data type, so it is stored as a new value of the key, and the key's expiry is
+/// restored.
 ///
 /// # Errors
-/// The error that `finish` returns, or [`CommandError::NoClassic`].
-pub fn finalize<T: Family>(
-    key: &mut Key<'_>,
-    finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
-) -> Result<(), CommandError> {
+/// [`CommandError::NoClassic`].
+pub fn finalize<T: Family>(key: &mut Key<'_>, fills: bool) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    // `finish` empties `partial`, so the value's contribution to the totals is computed before.
     let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
-    let State::Partial(partial) = &mut entry.state else { return Ok(()) };
-    check_kind::<T>(partial)?;
-    let mut of_other_type = None;
-    let finished = finish(partial).map(|value| match value.map(State::Ready) {
-        Some(state) if std::ptr::eq(T::data_type(&state), data_type) => entry.state = state,
-        other => of_other_type = other,
-    });
-    share.becomes(&entry.state.share());
-    if let Some(state) = of_other_type {
+    match &mut entry.state {
+        State::Partial(partial) if fills || is_complete(&**partial) => {
+            check_kind::<T>(partial)?;
+            if fills {
+                partial.fill_with_zeros();
+            }
+        }
+        _ => return Ok(()),
+    }
+    // An empty value takes the place of the partially loaded one until this is complete.
+    let state = match std::mem::replace(&mut entry.state, State::Ready(std::iter::empty().collect())) {
+        State::Partial(partial) => State::from_partial(*partial)?,
+        ready => ready,
+    };
+    if std::ptr::eq(T::data_type(&state), data_type) {
+        entry.state = state;
+        share.becomes(&entry.state.share());
+    } else {
+        share.becomes(&entry.state.share());
         let expiry = key.expiry();
         set_entry(key, KeyEntry::new(state));
         key.set_expiry(expiry);
     }
-    Ok(finished?)
+    Ok(())
 }
 
 /// Checks that this module may complete a partially loaded value: a classic (RedisBloom-compatible) filter needs the

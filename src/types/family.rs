@@ -27,7 +27,7 @@ pub enum State<T: Stored> {
 
 impl<T: Family> State<T> {
     /// The complete value if all its bytes have arrived, otherwise the partially loaded value.
-    pub fn from_partial(mut partial: T::Partial) -> Result<Self, Error> {
+    pub fn from_partial(partial: T::Partial) -> Result<Self, Error> {
         Ok(if is_complete(&partial) { State::Ready(partial.finish()?) } else { State::Partial(Box::new(partial)) })
     }
 
@@ -60,7 +60,7 @@ pub fn is_complete(partial: &impl Partial) -> bool {
 }
 
 /// Filters or counters, for the code that connects them to the server.
-pub trait Family: Stored + OnHeap {
+pub trait Family: Stored + OnHeap + FromIterator<&'static [u8]> {
     /// The prefix of the commands for values in this module's own layouts: RF or LC.
     const OWN_PREFIX: Prefix;
 

@@ -148,11 +148,6 @@ impl BloomFilter {
         })
     }
 
-    /// Moves the filter out. The filter left behind is invalid and must not be used.
-    pub(crate) fn take(&mut self) -> Self {
-        std::mem::replace(self, BloomFilter { parts: Parts::Many(Vec::new(), None) })
-    }
-
     /// The layout of the filter.
     #[inline(always)]
     pub fn layout(&self) -> BitLayout {

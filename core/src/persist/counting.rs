@@ -326,10 +326,9 @@ impl Partial for PartialCounter {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Counter, Error> {
-        expect("payload length", self.total_bytes, self.received_bytes())?;
-        // The counter is missing if `finish` was called before.
-        self.counter.take().ok_or_else(|| Error::corrupt("payload", "one value", "a second"))
+    fn finish(self) -> Result<Counter, Error> {
+        let (total, received) = (self.total_bytes, self.received_bytes());
+        self.counter.ok_or_else(|| Error::corrupt("payload length", total, received))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {

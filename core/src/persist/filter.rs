@@ -78,8 +78,6 @@ impl Stored for BloomFilter {
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: BloomFilter,
-    /// Whether the filter has RedisBloom's layout, even after `finish` has taken the filter out.
-    is_classic: bool,
     header: Vec<u8>,
     complete: usize,
     /// The bytes of the sub-filters that are loaded completely.
@@ -91,7 +89,7 @@ pub struct PartialFilter {
 impl PartialFilter {
     /// Whether the filter is in RedisBloom's layout.
     pub fn is_classic(&self) -> bool {
-        self.is_classic
+        self.filter.layout() == BitLayout::Classic
     }
 }
 
@@ -107,9 +105,7 @@ impl Partial for PartialFilter {
         let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        let is_classic = filter.layout() == BitLayout::Classic;
-        let mut partial =
-            PartialFilter { filter, is_classic, header, complete, complete_bytes, received_bytes, total_bytes };
+        let mut partial = PartialFilter { filter, header, complete, complete_bytes, received_bytes, total_bytes };
         if let Some(payload) = inline {
             partial.push(&payload)?;
             expect("payload length", partial.total_bytes, partial.received_bytes)?;
@@ -123,10 +119,7 @@ impl Partial for PartialFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        // After `finish` has taken the filter out, no parameters are left. Nobody asks for the format then, so any will
-        // do.
-        let has_parameters = !self.filter.chain().is_empty();
-        if has_parameters { self.filter.chunk_format() } else { ChunkFormat::Plain }
+        self.filter.chunk_format()
     }
 
     fn received_bytes(&self) -> u64 {
@@ -169,13 +162,16 @@ impl Partial for PartialFilter {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<BloomFilter, Error> {
-        expect("payload length", self.total_bytes, self.received_bytes)?;
-        Ok(self.filter.take())
+    fn fill_with_zeros(&mut self) {
+        if self.is_classic() {
+            (self.received_bytes, self.complete) = (self.total_bytes, self.filter.chain().len());
+            self.complete_bytes = self.total_bytes;
+        }
     }
 
-    fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
-        self.is_classic().then(|| self.filter.take())
+    fn finish(self) -> Result<BloomFilter, Error> {
+        expect("payload length", self.total_bytes, self.received_bytes)?;
+        Ok(self.filter)
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -222,9 +218,8 @@ mod tests {
                     assert!(received == payload.len() as u64 || !partial.next_memory(5).is_empty());
                 }
                 assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
-                assert!(partial.finish().unwrap() == filter);
-                // The module counts a partially loaded filter by its layout, even after the filter was taken out.
                 assert_eq!(partial.is_classic(), layout == BitLayout::Classic);
+                assert!(partial.finish().unwrap() == filter);
             }
         }
     }

@@ -179,17 +179,15 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// appended.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Takes the value out when the whole payload has been loaded. `self` must not be used afterwards.
+    /// Takes zeros for all missing bytes. Only filters in RedisBloom's format, which are valid as soon as their header
+    /// is read, allow this; other values stay as they are.
+    fn fill_with_zeros(&mut self) {}
+
+    /// The value, when the whole payload has been loaded.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if bytes are missing. On error nothing is taken out.
-    fn finish(&mut self) -> Result<Self::Value, Error>;
-
-    /// Takes the value out, with zeros for all missing bytes. Only filters in RedisBloom's format, which are valid as
-    /// soon as their header is read, allow this; otherwise the result is `None`.
-    fn finish_with_zeros(&mut self) -> Option<Self::Value> {
-        None
-    }
+    /// [`Error::Corrupt`] if bytes are missing.
+    fn finish(self) -> Result<Self::Value, Error>;
 
     /// Calls `visit` with the size and alignment of every heap allocation of the partially loaded value.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));

@@ -295,7 +295,6 @@ fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T,
         let from = loading.received_bytes() as usize;
         if from < payload.len() { loading.push(&payload[from..]) } else { Ok(()) }
     };
-    let finish = |loading: &mut T::Partial| loading.finish();
     vec![
         (name("dump"), reading(make, |value| scandump(value, scandump(value, 0)?.0).map(drop))),
         (name("begin to load"), reading(move || make().header(), |header| T::Partial::begin(header, &Unlimited))),
@@ -310,7 +309,7 @@ fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T,
                     (Some(rest.0), None)
                 },
                 move |(loading, done): &mut (Option<T::Partial>, Option<T>)| {
-                    *done = Some(finish(loading.as_mut().unwrap())?);
+                    *done = Some(loading.take().unwrap().finish()?);
                     Ok(())
                 },
                 move |a, b| match (&a.1, &b.1) {

@@ -45,11 +45,12 @@ impl<T: Stored> Key<T> {
 
     /// Finishes a value that has received all its chunks.
     fn settle(&mut self) {
-        if let Key::Partial(loading) = self
-            && loading.received_bytes() == loading.total_bytes()
-        {
-            *self = Key::Ready(loading.finish().expect("all of it has arrived"));
-        }
+        *self = match std::mem::replace(self, Key::Missing) {
+            Key::Partial(loading) if loading.received_bytes() == loading.total_bytes() => {
+                Key::Ready(loading.finish().expect("all of it has arrived"))
+            }
+            unfinished => unfinished,
+        };
     }
 }
 
@@ -144,9 +145,12 @@ fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, l
                 laws::check_loading(loading);
             } else {
                 assert!(is_same_loading(loading, &before));
-                if is_obeyed && let Some(value) = loading.finish_with_zeros() {
-                    *key = Key::Ready(value);
-                    return take(key, next, chunk, is_obeyed, limit);
+                if is_obeyed {
+                    loading.fill_with_zeros();
+                    key.settle();
+                    if let Key::Ready(_) = key {
+                        return take(key, next, chunk, is_obeyed, limit);
+                    }
                 }
             }
         }

@@ -30,7 +30,7 @@ fn load<T: Family>(input: &mut Input<'_>) {
         let Some(fields) = forged::<T>(way, cut, input, &limit) else { return };
         load_ours(&fields, &limit)
     };
-    let Ok(mut loading) = loaded else { return };
+    let Ok(loading) = loaded else { return };
     limit.check_taken(0, limit.taken::<T::Partial>(|visit| loading.heap_layouts(visit)));
     laws::check_loading(&loading);
     if let Ok(value) = loading.finish() {

@@ -80,7 +80,10 @@ fn what_has_arrived_goes_on_from_anywhere() {
             loading.push(&payload[loading.received_bytes() as usize..end]).unwrap();
             assert_eq!((loading.received_bytes(), loading.received().len()), (end as u64, end as u64));
             assert!(all_of(loading.received()) == payload[..end]);
-            assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
+            assert!(matches!(
+                loading.try_clone().unwrap().finish(),
+                Err(Error::Corrupt { field: "payload length", .. })
+            ));
             // The partial load continues in a copy and through a rewritten AOF. `tests/format.rs` covers RDB files.
             let mut rewritten = begin(&counter);
             dump_partial(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
@@ -178,7 +181,6 @@ fn members_that_cannot_be_leave_what_came_before() {
     loading.push(b"\x03ben").unwrap();
     assert!(same(&loading.try_clone().unwrap().finish().unwrap(), &counter));
     assert!(same(&loading.finish().unwrap(), &counter));
-    assert!(loading.finish().is_err());
 }
 
 /// Tests a hypothetical version 2 of counters, which has a number before all other fields.
