@@ -17,7 +17,6 @@
 //! is 0.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use crate::bits;
 use crate::counting::counter::{Contents, Counter, with_set};
@@ -30,45 +29,6 @@ use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
 use crate::golomb_rice;
 use crate::size_limit::try_filled;
-
-/// A part of the bytes in which a value is stored.
-#[derive(Debug, Clone)]
-pub(crate) enum PayloadPart<'a> {
-    Bytes(&'a [u8]),
-    Encoded(Arc<[u8]>),
-}
-
-impl<'a> PayloadPart<'a> {
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        match self {
-            PayloadPart::Bytes(bytes) => bytes,
-            PayloadPart::Encoded(bytes) => bytes,
-        }
-    }
-
-    pub(crate) fn num_bytes(&self) -> u64 {
-        self.as_bytes().len() as u64
-    }
-
-    /// The bytes `start..end` of this part of a payload.
-    ///
-    /// # Panics
-    /// If `start` is after `end`, or `end` is beyond the part.
-    pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
-        match self {
-            PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
-            PayloadPart::Encoded(bytes) => Cow::Owned(bytes[start as usize..end as usize].to_vec()),
-        }
-    }
-
-    /// Appends the bytes `start..end` of this part of a payload to `bytes`.
-    ///
-    /// # Panics
-    /// If `start` is after `end`, or `end` is beyond the part.
-    pub(crate) fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
-        bytes.extend_from_slice(&self.as_bytes()[start as usize..end as usize]);
-    }
-}
 
 /// How the set bits of a segment are encoded.
 enum Code {
@@ -244,10 +204,10 @@ impl Counter {
         })
     }
 
-    pub(crate) fn payload_part(&self) -> PayloadPart<'_> {
+    pub(crate) fn payload_part(&self) -> Cow<'_, [u8]> {
         with_set!(self, (held, ages) => match held {
-            Held::Exact(members) => PayloadPart::Bytes(members.as_bytes()),
-            Held::Estimating(slots) => PayloadPart::Encoded(encode(slots, ages).into()),
+            Held::Exact(members) => Cow::Borrowed(members.as_bytes()),
+            Held::Estimating(slots) => Cow::Owned(encode(slots, ages)),
         })
     }
 

@@ -28,7 +28,7 @@ pub(super) fn payload(filter: &BloomFilter) -> Payload<'_> {
 
 /// The bits of all sub-filters, end to end.
 pub(super) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
-    Payload::of_bitmaps(filter.chain(), SubFilter::as_bytes)
+    Payload::of_bitmaps(filter.chain())
 }
 
 /// Reads at most `most` sub-filters of a filter with these parameters into `all`. Returns the number of sub-filters,

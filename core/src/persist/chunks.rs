@@ -15,7 +15,7 @@
 
 use std::borrow::Cow;
 
-use super::payload::{Payload, Stretch};
+use super::payload::Payload;
 use super::value::{ChunkFormat, Partial, Stored, Value};
 use crate::error::{Error, Limit};
 use crate::hash::checksum;
@@ -65,20 +65,19 @@ fn max_piece(format: ChunkFormat) -> usize {
     }
 }
 
-/// A chunk of a dump, and the number that `SCANDUMP` returns with it (its iterator). `room` allocates the buffer for a
-/// chunk that cannot be borrowed from the value.
+/// The chunk of a dump with this piece of payload, and the number that `SCANDUMP` returns with it (its iterator).
+/// `room` allocates the buffer for a chunk with a checksum.
 fn chunk_of<'a>(
-    stretch: &Stretch<'a>,
+    piece: Cow<'a, [u8]>,
     position: u64,
     format: ChunkFormat,
     room: impl FnOnce(usize) -> Result<Vec<u8>, Error>,
 ) -> Result<(u64, Cow<'a, [u8]>), Error> {
-    let next = position.saturating_add(stretch.len() as u64).saturating_add(1);
-    let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, stretch.read())) };
-    let mut chunk = room(stretch.room() + CHECKSUM_BYTES)?;
-    stretch.append_to(&mut chunk);
-    let sum = piece_checksum(&chunk, position, fingerprint);
-    chunk.extend_from_slice(&sum.to_le_bytes());
+    let next = position.saturating_add(piece.len() as u64).saturating_add(1);
+    let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, piece)) };
+    let mut chunk = room(piece.len() + CHECKSUM_BYTES)?;
+    chunk.extend_from_slice(&piece);
+    chunk.extend_from_slice(&piece_checksum(&piece, position, fingerprint).to_le_bytes());
     Ok((next, Cow::Owned(chunk)))
 }
 
@@ -99,10 +98,11 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
         _ => return Err(Error::Stale { iterator }),
     };
     let format = value.chunk_format();
-    let Some(stretch) = value.payload().stretch(position, max_piece(format)) else {
-        return Ok((0, Cow::default()));
-    };
-    let (next, chunk) = chunk_of(&stretch, position, format, try_with_capacity)?;
+    let piece = value.payload().piece(position, max_piece(format));
+    if piece.is_empty() {
+        return Ok((0, piece));
+    }
+    let (next, chunk) = chunk_of(piece, position, format, try_with_capacity)?;
     if stamp != 0 && next != unstamped(next) {
         return Err(Error::TooLarge { needed_bytes: next, limit_bytes: 1 << POSITION_BITS, limit: Limit::Value });
     }
@@ -115,9 +115,9 @@ fn chunks<'a>(
     payload: Payload<'a>,
     format: ChunkFormat,
 ) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
-    let stretches = payload.stretches(max_piece(format));
     let room = |len| Ok(Vec::with_capacity(len));
-    let chunks = stretches.filter_map(move |(position, stretch)| chunk_of(&stretch, position, format, room).ok());
+    let pieces = payload.pieces(max_piece(format));
+    let chunks = pieces.filter_map(move |(position, piece)| chunk_of(piece, position, format, room).ok());
     std::iter::once((1, header)).chain(chunks)
 }
 

@@ -47,7 +47,6 @@ use super::value::{ChunkFormat, Partial, Stored};
 use crate::counting::form::CounterForm;
 use crate::counting::held::ring::TagRing;
 use crate::counting::layout::{MAX_SEGMENTS, SegmentCounts};
-use crate::counting::payload::PayloadPart;
 use crate::counting::{Counter, Params};
 use crate::error::Error;
 use crate::hash::checksum;
@@ -188,12 +187,11 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
 /// The checksum of the members of an exact counter, which distinguishes dumps of the same length. It is 0 for an
 /// estimating counter, whose dumps are distinguished by the numbers of set bits in the header.
 fn members_sum(counter: &Counter) -> u64 {
-    if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
+    if counter.is_exact() { checksum(&counter.payload_part(), 0) } else { 0 }
 }
 
 fn whole_payload(counter: &Counter) -> Payload<'_> {
-    let part = counter.payload_part();
-    Payload::new(move |index| (index == 0).then(|| part.clone()))
+    Payload::of_bytes(counter.payload_part())
 }
 
 impl Stored for Counter {
@@ -204,10 +202,10 @@ impl Stored for Counter {
         let (part, mut writer) = (self.payload_part(), CounterForm::of(self).write());
         if self.most_payload_bytes() <= INLINE_MAX_BYTES {
             writer.u8(AS_IT_IS);
-            part.append_to(writer.bytes_mut(), 0, part.num_bytes());
+            writer.bytes_mut().extend_from_slice(&part);
         } else {
             writer.u8(OUT_OF_LINE);
-            writer.number(part.num_bytes());
+            writer.number(part.len() as u64);
             if self.is_exact() {
                 writer.u64(members_sum(self));
             }
@@ -216,7 +214,7 @@ impl Stored for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        if self.most_payload_bytes() <= INLINE_MAX_BYTES { Payload::new(|_| None) } else { whole_payload(self) }
+        if self.most_payload_bytes() <= INLINE_MAX_BYTES { Payload::of_bytes(&[]) } else { whole_payload(self) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -307,7 +305,7 @@ impl Partial for PartialCounter {
     }
 
     fn received(&self) -> Payload<'_> {
-        Payload::new(move |index| (index == 0).then_some(PayloadPart::Bytes(&self.bytes)))
+        Payload::of_bytes(&self.bytes)
     }
 
     fn push(&mut self, more: &[u8]) -> Result<(), Error> {

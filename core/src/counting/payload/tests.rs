@@ -6,7 +6,7 @@ use crate::window::{ClockSource, Window};
 
 /// The whole payload of a counter.
 pub(crate) fn encode(counter: &Counter) -> Vec<u8> {
-    counter.payload_part().as_bytes().to_vec()
+    counter.payload_part().into_owned()
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn large() -> Counter {
 }
 
 fn begin(counter: &Counter) -> PartialCounter {
-    PartialCounter::begin(&header_out_of_line(counter, counter.payload_part().num_bytes()), &Unlimited).unwrap()
+    PartialCounter::begin(&header_out_of_line(counter, counter.payload_part().len() as u64), &Unlimited).unwrap()
 }
 
 /// A header whose payload is out of line, however small the payload is.
