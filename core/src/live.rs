@@ -26,7 +26,7 @@
 use crate::admission::{Admission, Terms};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
-use crate::window::{ClockSource, Merging, Move, Time, Window};
+use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
 /// A handle to change a filter or a counter at a given time.
 #[derive(Debug)]
@@ -108,16 +108,30 @@ pub trait Windowed: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
-    /// Implements [`Live::add`].
+    /// Whether adding `item` would change the value, after its window has moved as `due` says.
     #[doc(hidden)]
-    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error>;
+    fn is_changed_by(&self, _item: &[u8], _due: Move) -> bool {
+        true
+    }
 
-    /// Implements [`Live::add_all`].
+    /// Adds an item in the newest slice.
+    ///
+    /// # Errors
+    /// Those of [`Live::add`]. On error the item is not added.
     #[doc(hidden)]
-    fn add_all_live<'a>(
-        live: &mut Live<'_, Self>,
+    fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error>;
+
+    /// Adds items in the newest slice. Calls `added` for each with whether it was new, and sets `changed` if the value
+    /// changes.
+    ///
+    /// # Errors
+    /// Those of [`Live::add_all`].
+    #[doc(hidden)]
+    fn add_items<'a>(
+        &mut self,
         items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
+        changed: &mut bool,
         added: impl FnMut(bool),
     ) -> Result<(), Error>;
 
@@ -175,7 +189,17 @@ impl<'v, T: Windowed> Live<'v, T> {
     // Inlined, so that parts of the outcome that the caller does not use are not computed.
     #[inline(always)]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
-        T::add_live(self, item.as_ref(), limit)
+        let (item, due) = (item.as_ref(), self.due());
+        if due != Move::Stay {
+            // An item that changes nothing does not move the window.
+            if !self.value.is_changed_by(item, due) {
+                return Ok(false);
+            }
+            self.make(due);
+        }
+        let mark = self.value.add_item(item, limit)?;
+        self.outcome.changed |= mark != Mark::Same;
+        Ok(mark == Mark::New)
     }
 
     /// Adds items in order, as [`Self::add`] does, and calls `added` with whether each was new. This is faster than
@@ -187,9 +211,14 @@ impl<'v, T: Windowed> Live<'v, T> {
         &mut self,
         items: impl IntoIterator<Item = &'a I>,
         limit: &impl SizeLimit,
-        added: impl FnMut(bool),
+        mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
+        let mut items = items.into_iter().map(AsRef::as_ref);
+        while self.due() != Move::Stay {
+            let Some(item) = items.next() else { return Ok(()) };
+            added(self.add(item, limit)?);
+        }
+        self.value.add_items(items, limit, &mut self.outcome.changed, added)
     }
 
     /// Adds the items that `terms` admit, in order, and returns the outcome of each. Known items are added again if

@@ -265,7 +265,8 @@ pub(crate) struct Ahead {
 
 /// The effect of adding an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+#[doc(hidden)]
+pub enum Mark {
     /// The item was new.
     New,
     /// The item was known. It is now marked with the newest slice, and expires later.

@@ -114,32 +114,24 @@ impl Windowed for Counter {
     }
 
     #[inline(always)]
-    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // If a time is given, its slice becomes the newest before the item is added.
-        if live.time != Time::Reached {
-            live.move_on();
-        }
-        let mark = live.value.add_item(item, limit)?;
-        live.outcome.changed |= mark != Mark::Same;
-        Ok(mark == Mark::New)
+    fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
+        self.add_item(item, limit)
     }
 
-    fn add_all_live<'a>(
-        live: &mut Live<'_, Self>,
-        mut items: impl Iterator<Item = &'a [u8]>,
+    #[inline(always)]
+    fn add_items<'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
+        changed: &mut bool,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        if live.time != Time::Reached {
-            let Some(first) = items.next() else { return Ok(()) };
-            added(live.add(first, limit)?);
-        }
-        let mut changed = false;
-        let result = live.value.add_each(items, limit, |mark| {
-            changed |= mark != Mark::Same;
+        let mut has_changed = false;
+        let result = self.add_each(items, limit, |mark| {
+            has_changed |= mark != Mark::Same;
             added(mark == Mark::New);
         });
-        live.outcome.changed |= changed;
+        *changed |= has_changed;
         result
     }
 

@@ -73,51 +73,36 @@ impl Windowed for BloomFilter {
         })
     }
 
-    #[inline(always)]
-    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let due = live.due();
-        if due != Move::Stay {
-            if !live.value.is_changed_by(item, due) {
-                return Ok(false);
+    fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
+        match (due, self.newest_slice()) {
+            (Move::Advance(slice), Some(newest)) => {
+                self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
             }
-            live.make(due);
+            // `due` is a move back to the clock's slice. Adding any item, even a known one, makes this move.
+            _ => true,
         }
-        let mark = match &mut live.value.parts {
-            // `insert` returns whether the item was new, so it needs no look-up before.
-            Parts::One(only) if !only.is_full() => {
-                if only.insert(only.hash(item)) {
-                    Mark::New
-                } else {
-                    Mark::Same
-                }
-            }
-            _ => live.value.add_to_many(item, limit)?,
-        };
-        live.outcome.changed |= mark != Mark::Same;
-        Ok(mark == Mark::New)
     }
 
-    fn add_all_live<'a>(
-        live: &mut Live<'_, Self>,
-        mut items: impl Iterator<Item = &'a [u8]>,
-        limit: &impl SizeLimit,
-        mut added: impl FnMut(bool),
-    ) -> Result<(), Error> {
-        let (due, mut first) = (live.due(), None);
-        if due != Move::Stay {
-            // Items that change nothing do not move the window forward.
-            while first.is_none() {
-                let Some(item) = items.next() else { return Ok(()) };
-                if live.value.is_changed_by(item, due) {
-                    first = Some(item);
-                } else {
-                    added(false);
-                }
+    #[inline(always)]
+    fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
+        match &mut self.parts {
+            // `insert` returns whether the item was new, so it needs no look-up before.
+            Parts::One(only) if !only.is_full() => {
+                Ok(if only.insert(only.hash(item)) { Mark::New } else { Mark::Same })
             }
-            live.make(due);
+            _ => self.add_to_many(item, limit),
         }
-        let hashes = first.into_iter().chain(items).map(live.value.hasher());
-        live.value.add_hashes(hashes, limit, &mut live.outcome.changed, added)
+    }
+
+    fn add_items<'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        changed: &mut bool,
+        added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let hash = self.hasher();
+        self.add_hashes(items.map(hash), limit, changed, added)
     }
 
     fn admit_live<'a>(
@@ -179,17 +164,6 @@ struct AddedChunk {
 }
 
 impl BloomFilter {
-    /// Whether adding an item would change the filter, after its window has moved as `due` says.
-    fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
-        match (due, self.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => {
-                self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
-            }
-            // `due` is a move back to the clock's slice. Adding any item, even a known one, makes this move.
-            _ => true,
-        }
-    }
-
     /// Adds an item to a filter with any number of sub-filters. It is not inlined, to keep the code for a single
     /// sub-filter small.
     ///
