@@ -18,13 +18,17 @@ use std::ops::Range;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use cluster::partition::Partitioned;
 use cluster::{ClusterCounter, ClusterFilter};
 use demo::{Bounds, Failure, Promises, thousands};
 use redis::cluster::ClusterClient;
 use rollcall_core::bloom::{Params, sizing};
-use rollcall_core::partition::Partitioned;
 
 const ERROR_RATE: f64 = 0.001;
+/// The bytes of a filter for each token at this rate, rounded up.
+const BYTES_A_TOKEN: u64 = 2;
+/// The number of nodes for which `PARTS` is chosen.
+const NODES: u32 = 3;
 /// The standard error of each part of the counter.
 const PART_ERROR: f64 = 0.02;
 /// Number of standard errors by which a measured number may differ from the expected one.
@@ -55,9 +59,10 @@ fn size() -> Result<Size, Failure> {
         }
         Err(_) => Ok(default),
     };
-    let parts = number("PARTS", 16)?;
+    let tokens = number("TOKENS", 1_000_000)?;
+    let parts = number("PARTS", Partitioned::suggested_parts(tokens * BYTES_A_TOKEN, NODES).into())?;
     Ok(Size {
-        tokens: number("TOKENS", 1_000_000)?,
+        tokens,
         parts: parts.try_into().map_err(|_| format!("PARTS is {parts}, too many"))?,
         threads: number("THREADS", 2)?,
         batch: number("BATCH", 1000)?,
@@ -137,7 +142,7 @@ fn rates(size: Size, taken: u64, new: u64, promises: &mut Promises) -> Result<()
     let trials = size.tokens as f64;
     let predicted = sizing::false_positive_rate(&geometry, trials / f64::from(size.parts));
     // The standard error has two parts: chance in the trials, and differences between filters, measured in
-    // core/tests/accuracy/bloom.rs.
+    // benches/accuracy.
     let of_filters = predicted * 0.037 * (10.0 / 6.0) * (1000.0 / trials).sqrt();
     let error = (predicted / trials).sqrt().hypot(of_filters);
     let (theory, off) = (100.0 * predicted, 100.0 * SIGMAS * error);

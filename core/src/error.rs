@@ -71,12 +71,6 @@ named! {
         Slices = "slices",
         /// The number of a slice.
         Slice = "slice",
-        /// The name of a filter or counter that is split into parts. The key of each part begins with it.
-        Name = "name",
-        /// The number of parts into which a filter or counter is split.
-        Parts = "number of parts",
-        /// The index of a part of a split filter or counter.
-        Part = "part",
     }
 }
 

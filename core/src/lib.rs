@@ -7,7 +7,6 @@
 //!   not.
 //! - [`admission`]: new items are added only while a filter or counter holds fewer items than a limit.
 //! - [`live`]: changes of a filter or counter; with a window, at a given time.
-//! - [`partition`]: one logical filter or counter that is split into several keys, on the nodes of a cluster.
 //! - [`persist`]: filters and counters as bytes, to store or to send. [`persist::load`] reads the replies of a server
 //!   to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a filter or counter may take.
@@ -45,7 +44,6 @@ pub(crate) mod heap;
 pub(crate) mod info;
 pub mod live;
 pub(crate) mod parallel;
-pub mod partition;
 pub mod persist;
 pub(crate) mod rounding;
 pub(crate) mod shared;
@@ -56,9 +54,8 @@ pub(crate) mod wire;
 
 pub use hash::set_table_key;
 
-/// The examples of the crate's front page and of two pages of the documents, compiled and run as tests.
+/// The examples of the crate's front page and of a page of the documents, compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../../docs/library.md")]
-#[doc = include_str!("../../docs/cluster.md")]
 pub struct Pages;

@@ -1,5 +1,5 @@
 //! One logical filter and one logical counter, partitioned over a cluster, as a start for programs of your own.
-//! `rollcall_core::partition` decides which part has which items, and the `redis` crate sends commands to the parts.
+//! [`partition`] decides which part has which items, and the `redis` crate sends commands to the parts.
 //!
 //! A list of items is sent as one command per part. All commands are written before the first reply is read, so the
 //! nodes work at the same time. If the slot of a part moves, its node redirects the command (`MOVED`, `ASK`). Then only
@@ -8,11 +8,13 @@
 //! added. The pipeline of the cluster client is not used: if one command is redirected, it drops the replies to all
 //! others (version 1.8.1).
 
+pub mod partition;
+
 use std::collections::HashMap;
 
+use partition::{Partitioned, Share, Split, unite};
 use redis::cluster::{ClusterClient, ClusterConnection};
 use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisResult, Value};
-use rollcall_core::partition::{Partitioned, Share, Split, unite};
 
 /// Errors: of the cluster, and replies that do not fit the command.
 pub type Failure = Box<dyn std::error::Error>;
@@ -151,10 +153,10 @@ fn open(seed: &ConnectionInfo, (host, port): &Node) -> RedisResult<Connection> {
 fn with_shares(split: &Split<'_>, command: &str) -> Vec<(u32, Cmd)> {
     let of_share = |share: &Share<'_>| {
         let mut built = redis::cmd(command);
-        built.arg(share.key()).arg(share.items());
-        (share.part(), built)
+        built.arg(&share.key).arg(&share.items);
+        (share.part, built)
     };
-    split.shares().iter().map(of_share).collect()
+    split.shares.iter().map(of_share).collect()
 }
 
 /// The same command for the key of each part, with the same arguments.

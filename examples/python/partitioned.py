@@ -1,4 +1,4 @@
-"""One logical filter or counter over a cluster: the routing of the Rust library's `partition`, for redis-py.
+"""One logical filter or counter over a cluster: the routing of `examples/cluster/partition.rs`, for redis-py.
 
     pip install redis xxhash
 

@@ -7,6 +7,5 @@ mod counting;
 mod counting_windowed;
 mod intersections;
 mod occupancy;
-mod partition;
 mod simulated;
 mod sizes;

@@ -62,8 +62,8 @@ def close_slot(slot, target, nodes):
 
 
 class Routing(unittest.TestCase):
-    def test_it_is_that_of_the_library(self):
-        """The Python hash equals the library's, for the test vectors of core/src/partition.rs."""
+    def test_it_is_that_of_rust(self):
+        """The Python hash equals that of Rust, for the test vectors of examples/cluster/partition.rs."""
         vectors = {
             b"": 0x2DDF_1348_E67D_DACE,
             b"a": 0xEFE6_972B_6321_5397,
@@ -76,7 +76,7 @@ class Routing(unittest.TestCase):
             BYTES: 0x409F_9718_3BF4_4C50,
             b"rollcall" * 200: 0x78BA_BD59_6DD9_2FCC,
         }
-        pinned = (ROOT / "core/src/partition.rs").read_text().replace("_", "").lower()
+        pinned = (ROOT / "examples/cluster/partition.rs").read_text().replace("_", "").lower()
         for item, expected in vectors.items():
             self.assertEqual(xxhash.xxh3_64_intdigest(item, seed=ROUTING_SEED), expected, item)
             self.assertIn(f"0x{expected:016x}", pinned)
@@ -84,7 +84,7 @@ class Routing(unittest.TestCase):
                 self.assertEqual(Partitioned("name", parts).part_of(item), expected % parts)
         self.assertEqual(Partitioned("name", 64).part_of("déjà"), Partitioned("name", 64).part_of("déjà".encode()))
 
-    def test_capacities_are_those_of_the_library(self):
+    def test_capacities_are_those_of_rust(self):
         cases = [(1, 1, 1), (1, 1024, 1), (10, 4, 10), (10**6, 1, 10**6), (10**6, 16, 64_000), (10**9, 64, 15_648_718)]
         cases.append((1 << 53, 16_384, 549_755_813_888 + 4_448_732))
         for capacity, parts, expected in cases:

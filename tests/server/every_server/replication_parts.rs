@@ -6,10 +6,10 @@ use redis::Value;
 use redis::cluster::ClusterClient;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::partition::{Partitioned, unite};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
+use crate::cluster::partition::{Partitioned, unite};
 use crate::cluster::{ClusterCounter, ClusterFilter};
 use rollcall_testkit::cluster::{Moving, cluster};
 use rollcall_testkit::server::Server;
@@ -137,7 +137,7 @@ fn what_a_part_rejects_is_reported() {
     let mut filter = ClusterFilter::connect(&url(&nodes), parts.clone()).unwrap();
     assert!(filter.add(&[""; 0]).unwrap().is_empty());
     let mut cluster = ClusterClient::new([url(&nodes)]).unwrap().get_connection().unwrap();
-    let wrong = parts.split(&["ann"]).shares()[0].key().to_vec();
+    let wrong = parts.split(&["ann"]).shares[0].key.clone();
     redis::cmd("SET").arg(&wrong).arg("text").exec(&mut cluster).unwrap();
     let said = filter.add(&["ann", "ben", "cem"]).unwrap_err().to_string();
     assert!(said.contains("WRONGTYPE") || said.contains("wrong kind of value"), "{said}");
