@@ -177,25 +177,8 @@ impl Filter {
             Some(_) => None,
             None => inputs.count(reading)?,
         };
-        let Some(capacity) = self.capacity.or(counted.map(|items| items.max(1))) else {
-            return Err(Failure::arguments(
-                "standard input and pipes are read once: how many items come is not known before",
-            )
-            .advise("say for how many items the filter is, with --capacity"));
-        };
-        let expansion = if self.nonscaling { 0 } else { self.expansion };
-        let params = Params { error_rate: self.error, capacity, expansion, seed: self.seed };
-        let layout = match self.layout {
-            Layout::Lines => BitLayout::Lines,
-            Layout::Classic if self.seed != 0 => {
-                return Err(
-                    Failure::arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed")
-                );
-            }
-            Layout::Classic => BitLayout::Classic,
-        };
         let limit = memory::available();
-        let mut filter = BloomFilter::new(layout, params, &limit).map_err(|error| memory::failure(&error))?;
+        let mut filter = self.empty(counted, &limit)?;
         let (hash, threads) = (filter.hasher(), reading.threads());
         let bar = progress::bar(counted, "building");
         let mut hashes: Vec<Apart<Vec<Hash128>>> = vec![Apart::default(); threads];
@@ -217,12 +200,6 @@ impl Filter {
         )?;
         bar.finish_and_clear();
         let (capacity, sub_filters, size_bytes) = (filter.capacity(), filter.sub_filters().len(), filter.size_bytes());
-        let advice = (sub_filters > 1).then(|| {
-            // Items that were false positives in this filter could be new to a larger one, so the capacity has room for
-            // them.
-            let enough = ((distinct as f64 / (1.0 - self.error)).ceil() as u64).clamp(distinct, items);
-            format!("It grew to {sub_filters} sub-filters: with --capacity {enough} it is smaller and faster.")
-        });
         writer.store(&self.files.entry(Kind::Filter), &Value::Filter(filter))?;
         interrupt.check()?;
         writer.finish()?;
@@ -237,8 +214,38 @@ impl Filter {
             size_bytes,
             seconds: start.elapsed().as_secs_f64(),
             threads,
-            advice,
+            advice: (sub_filters > 1).then(|| self.advice(sub_filters, distinct, items)),
         })
+    }
+
+    /// The filter without items. `counted` is the number of items in the files, if it is known.
+    fn empty(&self, counted: Option<u64>, limit: &MaxBytes) -> Result<BloomFilter, Failure> {
+        let Some(capacity) = self.capacity.or(counted.map(|items| items.max(1))) else {
+            return Err(Failure::arguments(
+                "standard input and pipes are read once: how many items come is not known before",
+            )
+            .advise("say for how many items the filter is, with --capacity"));
+        };
+        let expansion = if self.nonscaling { 0 } else { self.expansion };
+        let params = Params { error_rate: self.error, capacity, expansion, seed: self.seed };
+        let layout = match self.layout {
+            Layout::Lines => BitLayout::Lines,
+            Layout::Classic if self.seed != 0 => {
+                return Err(
+                    Failure::arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed")
+                );
+            }
+            Layout::Classic => BitLayout::Classic,
+        };
+        BloomFilter::new(layout, params, limit).map_err(|error| memory::failure(&error))
+    }
+
+    /// Advice on the capacity of a filter that grew.
+    fn advice(&self, sub_filters: usize, distinct: u64, items: u64) -> String {
+        // Items that were false positives in this filter could be new to a larger one, so the capacity has room for
+        // them.
+        let enough = ((distinct as f64 / (1.0 - self.error)).ceil() as u64).clamp(distinct, items);
+        format!("It grew to {sub_filters} sub-filters: with --capacity {enough} it is smaller and faster.")
     }
 }
 
@@ -272,38 +279,7 @@ impl Counting {
             exact_bytes: self.exact_bytes,
             seed: self.seed,
         };
-        let threads = reading.threads();
-        let MaxBytes(available) = memory::available();
-        let limit = MaxBytes(available / threads as u64);
-        let new = || Counter::new(params).map_err(|error| memory::failure(&error));
-        let mut parts = (0..threads).map(|_| Ok(Apart((new()?, 0u64, Ok(()))))).collect::<Result<Vec<_>, Failure>>()?;
-        let bar = progress::bar(None, "building");
-        let mut items = 0;
-        inputs.each(
-            reading,
-            &mut parts,
-            |(counter, read, outcome), block| {
-                let all = reading.items(block).inspect(|_| *read += 1);
-                // A block is passed in several pieces. The first error in it is the one to report.
-                if outcome.is_ok() {
-                    *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
-                }
-            },
-            |parts| {
-                for Apart((_, read, outcome)) in parts {
-                    std::mem::replace(outcome, Ok(())).map_err(|error| memory::failure(&error))?;
-                    let round = std::mem::take(read);
-                    items += round;
-                    bar.inc(round);
-                }
-                Ok(())
-            },
-        )?;
-        bar.finish_and_clear();
-        let mut counters: Vec<Counter> = parts.into_iter().map(|Apart((counter, ..))| counter).collect();
-        let mut counter = counters.swap_remove(0);
-        let others: Vec<&Counter> = counters.iter().collect();
-        counter.live(Time::Reached).merge(&others, &limit).map_err(|error| memory::failure(&error))?;
+        let (counter, items) = count_all(&inputs, reading, params)?;
         let (distinct, size_bytes, error) = (counter.count(), counter.size_bytes(), counter.standard_error());
         writer.store(&self.files.entry(Kind::Counter), &Value::Counter(counter))?;
         interrupt.check()?;
@@ -318,8 +294,45 @@ impl Counting {
             sub_filters: None,
             size_bytes,
             seconds: start.elapsed().as_secs_f64(),
-            threads,
+            threads: reading.threads(),
             advice: None,
         })
     }
+}
+
+/// A counter of all items, and their number. Each thread has a counter of its own, and these are merged.
+fn count_all(inputs: &Inputs, reading: &Reading, params: counting::Params) -> Result<(Counter, u64), Failure> {
+    let threads = reading.threads();
+    let MaxBytes(available) = memory::available();
+    let limit = MaxBytes(available / threads as u64);
+    let new = || Counter::new(params).map_err(|error| memory::failure(&error));
+    let mut parts = (0..threads).map(|_| Ok(Apart((new()?, 0u64, Ok(()))))).collect::<Result<Vec<_>, Failure>>()?;
+    let bar = progress::bar(None, "building");
+    let mut items = 0u64;
+    inputs.each(
+        reading,
+        &mut parts,
+        |(counter, read, outcome), block| {
+            let all = reading.items(block).inspect(|_| *read += 1);
+            // A block is passed in several pieces. The first error in it is the one to report.
+            if outcome.is_ok() {
+                *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
+            }
+        },
+        |parts| {
+            for Apart((_, read, outcome)) in parts {
+                std::mem::replace(outcome, Ok(())).map_err(|error| memory::failure(&error))?;
+                let round = std::mem::take(read);
+                items += round;
+                bar.inc(round);
+            }
+            Ok(())
+        },
+    )?;
+    bar.finish_and_clear();
+    let mut counters: Vec<Counter> = parts.into_iter().map(|Apart((counter, ..))| counter).collect();
+    let mut counter = counters.swap_remove(0);
+    let others: Vec<&Counter> = counters.iter().collect();
+    counter.live(Time::Reached).merge(&others, &limit).map_err(|error| memory::failure(&error))?;
+    Ok((counter, items))
 }

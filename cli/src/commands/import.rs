@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use redis::Value;
 use serde::Serialize;
 
@@ -70,65 +71,25 @@ impl Import {
                 ));
         }
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
-        let key = self.key.as_bytes();
-        let asked = self.kind.map(|kind| match kind {
-            // A new filter is created by `BF.*`, whichever module owns these commands.
-            Created::Filter => Class::Classic,
-            Created::Counter => Class::Counter,
-        });
-        let class = match (server.class_of(key)?, asked) {
-            (Some(class), Some(asked)) if class.noun() != asked.noun() => {
-                return Err(Failure::new(format!("{} is a {}", shown(key), class.noun())));
-            }
-            (Some(class), _) => class,
-            (None, Some(asked)) if self.create.is_some() => asked,
-            (None, _) => {
-                let (kind, options) = match asked {
-                    Some(Class::Counter) => ("counter", "ERROR 0.01"),
-                    _ => ("filter", "CAPACITY 1000000 ERROR 0.01"),
-                };
-                return Err(Failure::nothing(format!("there is no key {}", shown(key))).advise(format!(
-                    "create it: --kind {kind} --create \"{options}\"; rollcall plan finds the options"
-                )));
-            }
-        };
+        let class = self.class(&mut server)?;
         let started = Instant::now();
         let bar = progress::bar(None, "items");
-        let mut imported = Imported { key: shown(key), kind: class.noun(), items: 0, new: 0, seconds: 0.0 };
+        let mut imported =
+            Imported { key: shown(self.key.as_bytes()), kind: class.noun(), items: 0, new: 0, seconds: 0.0 };
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         let mut input = lines::read(&self.file)?.skip(skip).peekable();
         while input.peek().is_some() {
             interrupt.check().map_err(|failure| self.go_on(&imported, failure))?;
-            let mut commands = Vec::new();
+            let mut lists = Vec::new();
             for _ in 0..self.pipeline {
                 let items = input.by_ref().take(self.batch as usize).collect::<Result<Vec<_>, _>>();
                 let items = items.map_err(|failure| self.go_on(&imported, failure))?;
                 if items.is_empty() {
                     break;
                 }
-                commands.push((items.len() as u64, self.command(class, &items)));
+                lists.push((items.len() as u64, self.command(class, &items)));
             }
-            let (sizes, commands): (Vec<u64>, Vec<_>) =
-                commands.into_iter().map(|(size, command)| (size, (key, command))).unzip();
-            let answers = server.ask_all(&commands).map_err(|failure| self.go_on(&imported, failure))?;
-            for (size, answer) in sizes.into_iter().zip(answers) {
-                let rejected =
-                    |text: &str| server.rejected(key, &format!("{}.{}", class.family(), self.verb(class)), text);
-                let reply = answer.map_err(|text| match &self.create {
-                    Some(options) if imported.items == 0 && texts::is_wrong_option(&text) => {
-                        Failure::arguments(format!("--create \"{options}\": {text}"))
-                            .advise("give options of BF.INSERT or LC.INSERT; rollcall plan finds them")
-                    }
-                    _ => self.go_on(&imported, rejected(&text)),
-                })?;
-                let Added { items, new, error } = added(&reply, size);
-                imported.new += new;
-                imported.items += items;
-                if let Some(text) = error {
-                    return Err(self.go_on(&imported, rejected(&text)));
-                }
-                bar.inc(size);
-            }
+            self.add(&mut server, class, lists, &mut imported, &bar)?;
         }
         bar.finish_and_clear();
         if imported.items == 0 {
@@ -137,6 +98,65 @@ impl Import {
         }
         imported.seconds = started.elapsed().as_secs_f64();
         output.answer(&imported, Imported::text)
+    }
+
+    /// The class of the key, which may be missing only if the arguments say what to create.
+    fn class(&self, server: &mut Server) -> Result<Class, Failure> {
+        let key = self.key.as_bytes();
+        let asked = self.kind.map(|kind| match kind {
+            // A new filter is created by `BF.*`, whichever module owns these commands.
+            Created::Filter => Class::Classic,
+            Created::Counter => Class::Counter,
+        });
+        match (server.class_of(key)?, asked) {
+            (Some(class), Some(asked)) if class.noun() != asked.noun() => {
+                Err(Failure::new(format!("{} is a {}", shown(key), class.noun())))
+            }
+            (Some(class), _) => Ok(class),
+            (None, Some(asked)) if self.create.is_some() => Ok(asked),
+            (None, _) => {
+                let (kind, options) = match asked {
+                    Some(Class::Counter) => ("counter", "ERROR 0.01"),
+                    _ => ("filter", "CAPACITY 1000000 ERROR 0.01"),
+                };
+                Err(Failure::nothing(format!("there is no key {}", shown(key))).advise(format!(
+                    "create it: --kind {kind} --create \"{options}\"; rollcall plan finds the options"
+                )))
+            }
+        }
+    }
+
+    /// Sends commands that each add a number of items.
+    fn add(
+        &self,
+        server: &mut Server,
+        class: Class,
+        lists: Vec<(u64, redis::Cmd)>,
+        imported: &mut Imported,
+        bar: &ProgressBar,
+    ) -> Result<(), Failure> {
+        let key = self.key.as_bytes();
+        let (sizes, commands): (Vec<u64>, Vec<_>) =
+            lists.into_iter().map(|(size, command)| (size, (key, command))).unzip();
+        let answers = server.ask_all(&commands).map_err(|failure| self.go_on(imported, failure))?;
+        for (size, answer) in sizes.into_iter().zip(answers) {
+            let rejected = |text: &str| server.rejected(key, &format!("{}.{}", class.family(), self.verb(class)), text);
+            let reply = answer.map_err(|text| match &self.create {
+                Some(options) if imported.items == 0 && texts::is_wrong_option(&text) => {
+                    Failure::arguments(format!("--create \"{options}\": {text}"))
+                        .advise("give options of BF.INSERT or LC.INSERT; rollcall plan finds them")
+                }
+                _ => self.go_on(imported, rejected(&text)),
+            })?;
+            let Added { items, new, error } = added(&reply, size);
+            imported.new += new;
+            imported.items += items;
+            if let Some(text) = error {
+                return Err(self.go_on(imported, rejected(&text)));
+            }
+            bar.inc(size);
+        }
+        Ok(())
     }
 
     /// The command that adds items, without its prefix.

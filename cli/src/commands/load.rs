@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::numbers::{self, expires_in};
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, LOADED, Named, Server, Summing, Url, texts};
+use crate::server::{Answer, Class, Fingerprint, LOADED, Named, Server, Summing, Url, texts};
 use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown};
 use crate::table;
 
@@ -85,6 +85,35 @@ impl Load {
         key: &[u8],
         interrupt: &Interrupt,
     ) -> Result<Loaded, Failure> {
+        let expires_at = self.check_key(server, entry, key)?;
+        let empty = || Failure::new(format!("{} has a value without chunks", self.file.display()));
+        let header = reader.next_chunk()?.ok_or_else(empty)?;
+        let class = match entry.kind {
+            Kind::Counter => Class::Counter,
+            Kind::Filter if is_redisbloom_header(&header.1) => Class::Classic,
+            Kind::Filter => Class::Filter,
+            other => return Err(Failure::new(format!("{}: this tool loads no {other}", self.file.display()))),
+        };
+        // The temporary name has a hash of the header, so a load never continues the value of another file.
+        let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
+        let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
+        let mut arriving = Arriving { server, class, temporary };
+        arriving.check_command()?;
+        let is_window = has_window(&header.1);
+        let (sent, resumed_bytes) = arriving.send(header, reader, interrupt)?;
+        let compared = arriving.fingerprint()?.as_ref() == Some(&sent);
+        // A window with the system clock may have moved on since it was dumped, so its value may differ.
+        if !compared && !is_window {
+            arriving.unlink()?;
+            let key = shown(key);
+            return Err(Failure::does_not_hold(format!("{key}: what the server has is not what the file has")));
+        }
+        arriving.name(key, expires_at, self.replace)?;
+        Ok(Loaded { key: shown(key), kind: class.noun(), bytes: sent.bytes, resumed_bytes, compared })
+    }
+
+    /// Checks that the value may be loaded into the key, and returns when the key will expire.
+    fn check_key(&self, server: &mut Server, entry: &Entry, key: &[u8]) -> Result<Option<u64>, Failure> {
         let exists = server.call(key, redis::cmd("EXISTS").arg(key))?;
         if exists == redis::Value::Int(1) && !self.replace {
             return Err(Failure::new(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
@@ -97,89 +126,120 @@ impl Load {
             return Err(Failure::new(format!("the time of {} is over", shown(key)))
                 .advise("load it without its time to live, --no-ttl, or with another, --ex TIME"));
         }
-        let empty = || Failure::new(format!("{} has a value without chunks", self.file.display()));
-        let header = reader.next_chunk()?.ok_or_else(empty)?;
-        let class = match entry.kind {
-            Kind::Counter => Class::Counter,
-            Kind::Filter if is_redisbloom_header(&header.1) => Class::Classic,
-            Kind::Filter => Class::Filter,
-            other => return Err(Failure::new(format!("{}: this tool loads no {other}", self.file.display()))),
-        };
-        // The temporary name has a hash of the header, so a load never continues the value of another file.
-        let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
-        let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
+        Ok(expires_at)
+    }
+}
+
+/// A value that is loaded under a temporary name.
+struct Arriving<'a> {
+    server: &'a mut Server,
+    class: Class,
+    temporary: Vec<u8>,
+}
+
+impl Arriving<'_> {
+    /// Checks that the server has the command and that its user may run it.
+    fn check_command(&mut self) -> Result<(), Failure> {
         // The command is tried without arguments first. The error for an unknown command repeats the arguments, and a
         // chunk is binary.
-        if let Err(text) = server.ask(&temporary, &class.command("LOADCHUNK"))?
+        if let Err(text) = self.server.ask(&self.temporary, &self.class.command("LOADCHUNK"))?
             && texts::is_unknown_command(&text)
         {
-            return Err(not_there(server, class, &temporary, &text));
+            return Err(self.not_there(&text));
         }
-        check_rights(server, &temporary)?;
-        let arrived = self.arrived(server, class, &temporary)?;
-        let rejected = |server: &mut Server, text: String| {
-            let failure = not_there(server, class, &temporary, &text);
-            if !texts::is_bad_data(&text) {
-                return Ok(failure);
-            }
-            // The same chunks would be rejected again, so the partially loaded value is deleted.
-            server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
-            Ok(failure.advise("its log has why"))
-        };
-        let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
+        check_rights(self.server, &self.temporary)
+    }
+
+    /// Sends the chunks that have not yet arrived. Returns the fingerprint of all, and the number of bytes that had
+    /// arrived before.
+    fn send(
+        &mut self,
+        header: (u64, Vec<u8>),
+        reader: &mut Reader<impl std::io::Read>,
+        interrupt: &Interrupt,
+    ) -> Result<(Fingerprint, u64), Failure> {
+        let arrived = self.arrived()?;
+        let (mut summing, mut resumed_bytes) = (Summing::new(), 0);
         let bar = progress::bar(None, "bytes");
-        let is_window = has_window(&header.1);
         let mut next = Some(header);
         while let Some(chunk) = next {
             interrupt.check().map_err(|failure| failure.advise(GO_ON))?;
             summing.take(&chunk);
-            bytes += chunk.1.len() as u64;
             bar.inc(chunk.1.len() as u64);
             if arrived.is_some_and(|arrived| unstamped(chunk.0) <= arrived + 1) {
-                resumed += chunk.1.len() as u64;
-            } else if let Err(text) = arrive(server, class, &temporary, &chunk)? {
-                return Err(rejected(server, text)?);
+                resumed_bytes += chunk.1.len() as u64;
+            } else if let Err(text) = arrive(self.server, self.class, &self.temporary, &chunk)? {
+                return Err(self.rejected(&text)?);
             }
             next = reader.next_chunk()?;
         }
         bar.finish_and_clear();
-        if let Err(text) = server.ask(&temporary, class.count().arg(&temporary))? {
-            return Err(rejected(server, text)?);
+        if let Err(text) = self.count()? {
+            return Err(self.rejected(&text)?);
         }
-        let same = fingerprint(server, class, &temporary)? == Some(summing.end());
-        // A window with the system clock may have moved on since it was dumped, so its value may differ.
-        if !same && !is_window {
-            server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
-            return Err(Failure::does_not_hold(format!(
-                "{}: what the server has is not what the file has",
-                shown(key)
-            )));
-        }
-        let commands = naming(&temporary, key, expires_at, self.replace);
-        let answers = server.ask_all(&commands.map(|command| (&temporary[..], command)))?;
-        match named(&answers) {
-            Ok(Named::Yes) => {}
-            Ok(Named::Taken) => {
-                return Err(
-                    Failure::new(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
-                );
-            }
-            Ok(Named::Gone) => return Err(Failure::new(format!("the time of {} is over", shown(key)))),
-            Err(text) => return Err(server.rejected(key, "RENAME", &text)),
-        }
-        Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
+        Ok((summing.end(), resumed_bytes))
     }
 
     /// Number of bytes of the payload that an earlier load has transferred; `None` if the load has to begin again.
-    fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
-        if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
+    fn arrived(&mut self) -> Result<Option<u64>, Failure> {
+        if let Err(text) = self.count()?
             && let Some(arrived) = StillLoading::from_error(&text)
         {
             return Ok(Some(arrived.received_bytes));
         }
         // A server that does not report the bytes received cannot continue a load, so the temporary key is deleted.
-        server.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
+        self.unlink()?;
         Ok(None)
+    }
+
+    /// Gives the value its key.
+    fn name(&mut self, key: &[u8], expires_at: Option<u64>, replace: bool) -> Result<(), Failure> {
+        let commands = naming(&self.temporary, key, expires_at, replace);
+        let answers = self.server.ask_all(&commands.map(|command| (&self.temporary[..], command)))?;
+        match named(&answers) {
+            Ok(Named::Yes) => Ok(()),
+            Ok(Named::Taken) => {
+                Err(Failure::new(format!("the key {} exists by now", shown(key))).advise("replace it with --replace"))
+            }
+            Ok(Named::Gone) => Err(Failure::new(format!("the time of {} is over", shown(key)))),
+            Err(text) => Err(self.server.rejected(key, "RENAME", &text)),
+        }
+    }
+
+    /// The failure of a server that rejected a chunk, or the value.
+    fn rejected(&mut self, text: &str) -> Result<Failure, Failure> {
+        let failure = self.not_there(text);
+        if !texts::is_bad_data(text) {
+            return Ok(failure);
+        }
+        // The same chunks would be rejected again, so the partially loaded value is deleted.
+        self.unlink()?;
+        Ok(failure.advise("its log has why"))
+    }
+
+    /// The failure of a server that rejects values of this class.
+    fn not_there(&self, text: &str) -> Failure {
+        let command = format!("{}.LOADCHUNK", self.class.family());
+        let failure = self.server.rejected(&self.temporary, &command, text);
+        match self.class {
+            Class::Filter if texts::is_unknown_command(text) => failure.advise(
+                "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` \
+                 calls classic",
+            ),
+            _ => failure,
+        }
+    }
+
+    fn count(&mut self) -> Result<Answer, Failure> {
+        self.server.ask(&self.temporary, self.class.count().arg(&self.temporary))
+    }
+
+    fn fingerprint(&mut self) -> Result<Option<Fingerprint>, Failure> {
+        fingerprint(self.server, self.class, &self.temporary)
+    }
+
+    fn unlink(&mut self) -> Result<(), Failure> {
+        self.server.call(&self.temporary, redis::cmd("UNLINK").arg(&self.temporary)).map(drop)
     }
 }
 
@@ -193,17 +253,5 @@ impl Loaded {
             text += "; its window has moved on since the dump";
         }
         text
-    }
-}
-
-/// The failure of a server that rejects values of this class.
-fn not_there(server: &Server, class: Class, key: &[u8], text: &str) -> Failure {
-    let failure = server.rejected(key, &format!("{}.LOADCHUNK", class.family()), text);
-    match class {
-        Class::Filter if texts::is_unknown_command(text) => failure.advise(
-            "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` \
-             calls classic",
-        ),
-        _ => failure,
     }
 }

@@ -75,33 +75,15 @@ pub fn copy_small(
     replace: bool,
 ) -> Result<Vec<Arrived>, Failure> {
     let of_source: Vec<_> = smalls.iter().map(|small| (small.key, small.class)).collect();
-    let counts = |name: fn(&Small<'_>) -> Vec<u8>| {
-        smalls.iter().map(move |small| (name(small), small.class.count())).collect::<Vec<_>>()
-    };
-    let count_of = |server: &mut Server, names: Vec<(Vec<u8>, redis::Cmd)>| {
-        let commands: Vec<_> =
-            names.iter().map(|(name, command)| (&name[..], command.clone().arg(&name[..]).to_owned())).collect();
-        server.ask_all(&commands)
-    };
+    let of_target: Vec<_> = smalls.iter().map(|small| (&small.temporary[..], small.class)).collect();
     let values = read_small(source, &of_source)?;
     let expiries: Vec<_> =
         smalls.iter().map(|small| (small.key, redis::cmd("PEXPIRETIME").arg(small.key).to_owned())).collect();
     let expiries = source.ask_all(&expiries)?;
-    let source_counts = count_of(source, counts(|small| small.key.to_vec()))?;
-    let mut commands = Vec::new();
-    for (small, value) in smalls.iter().zip(&values) {
-        let Some(chunks) = value else { continue };
-        let name = &small.temporary[..];
-        commands.push((name, redis::cmd("UNLINK").arg(name).to_owned()));
-        for chunk in chunks {
-            commands.extend(temporary::arrival(small.class, name, chunk).map(|command| (name, command)));
-        }
-    }
-    // Rejected chunks are noticed when the value is read back and compared.
-    target.ask_all(&commands)?;
-    let of_target: Vec<_> = smalls.iter().map(|small| (&small.temporary[..], small.class)).collect();
+    let source_counts = counts(source, &of_source)?;
+    send_small(target, smalls, &values)?;
     let arrived = read_small(target, &of_target)?;
-    let target_counts = count_of(target, counts(|small| small.temporary.clone()))?;
+    let target_counts = counts(target, &of_target)?;
     let is_same = |at: usize| {
         values[at].is_some()
             && values[at] == arrived[at]
@@ -125,6 +107,27 @@ pub fn copy_small(
         };
     }
     Ok(outcomes)
+}
+
+/// Sends the chunks of values to their temporary names. Rejected chunks are noticed when the values are read back and
+/// compared.
+fn send_small(target: &mut Server, smalls: &[Small<'_>], values: &[Option<Vec<Chunk>>]) -> Result<(), Failure> {
+    let mut commands = Vec::new();
+    for (small, value) in smalls.iter().zip(values) {
+        let Some(chunks) = value else { continue };
+        let name = &small.temporary[..];
+        commands.push((name, redis::cmd("UNLINK").arg(name).to_owned()));
+        for chunk in chunks {
+            commands.extend(temporary::arrival(small.class, name, chunk).map(|command| (name, command)));
+        }
+    }
+    target.ask_all(&commands).map(drop)
+}
+
+/// The counts of keys.
+fn counts(server: &mut Server, keys: &[(&[u8], Class)]) -> Result<Vec<Answer>, Failure> {
+    let command = |&(key, class): &(&'_ [u8], Class)| class.count().arg(key).to_owned();
+    server.ask_all(&keys.iter().map(|key| (key.0, command(key))).collect::<Vec<_>>())
 }
 
 impl Fingerprint {

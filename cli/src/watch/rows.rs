@@ -520,64 +520,63 @@ mod tests {
         Value::Array(vec![value])
     }
 
-    #[test]
-    fn a_filter_is_what_its_answers_say() {
+    /// The row of a filter of 1,000 items with ten sub-filters. A window is its length, its slices and its clock.
+    fn filter(window: Option<(i64, i64, &str)>, expansion: Value, is_volatile: bool) -> Row {
         let key = Key { name: b"k".to_vec(), class: Class::Filter };
-        let of_clock_source = |window: Value, slices: Value, expansion: Value, clock_source: &str, is_volatile: i64| {
-            let fields = [
-                ("Capacity", Value::Int(1000)),
-                ("Number of filters", Value::Int(10)),
-                ("Number of items inserted", Value::Int(990)),
-                ("Expansion rate", expansion),
-            ];
-            let answers = [
-                ("PTTL", Value::Int(-1)),
-                ("INFO", info(&fields)),
-                ("REFRESH", field(Value::Int(0))),
-                ("VOLATILE", field(Value::Int(is_volatile))),
-                ("CLOCK", field(text(clock_source))),
-                ("SLICES", field(slices)),
-                ("WINDOW", field(window)),
-                ("FPR", field(text("0.02"))),
-                ("ERROR", field(text("0.01"))),
-            ];
-            let answers = answers.into_iter().map(|(name, reply)| (name, Ok(reply))).collect();
-            let (mut row, grows) = row(&key, &answers).expect("a row");
-            row.findings = row.judge("BF", grows);
-            row
-        };
-        let of =
-            |window: Value, slices: Value, expansion: Value| of_clock_source(window, slices, expansion, "system", 0);
-        let codes = |row: &Row| row.findings.iter().map(|finding| finding.problem.name()).collect::<Vec<_>>();
-        let growing = of(Value::Nil, Value::Nil, Value::Int(2));
-        assert_eq!((growing.mode.as_str(), growing.fill, growing.filters), ("grows", Some(0.99), Some(10)));
-        assert_eq!(codes(&growing), ["past-rate", "grown"]);
-        assert!(growing.is_wrong());
-        let fixed = of(Value::Nil, Value::Nil, Value::Nil);
-        assert_eq!(fixed.mode, "fixed");
-        assert_eq!(codes(&fixed), ["past-rate", "nearly-full", "grown"]);
-        let window = of(Value::Int(60), Value::Int(4), Value::Int(2));
-        assert_eq!((window.mode.as_str(), window.filters, window.slices), ("60 s", Some(2), Some(4)));
-        assert_eq!(codes(&window), ["past-rate"]);
-        let manual = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "manual", 0);
-        assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s manual", vec!["past-rate"]));
-        assert!(
-            manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 SLICES 4 MANUAL"))
-        );
-        let volatile = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "system", 1);
-        assert_eq!((volatile.mode.as_str(), volatile.window), ("60 s volatile", Some(WindowFacts::Volatile(60))));
-        assert_eq!((codes(&volatile), &volatile.findings[0].command), (vec!["past-rate"], &None));
-        let json = serde_json::to_value(&window).expect("JSON");
-        assert_eq!(
-            (json["window_seconds"].as_u64(), json["ttl_ms"].is_null(), json["name"].is_null()),
-            (Some(60), true, true)
-        );
-        assert_eq!(json["findings"][0]["problem"], "past-rate");
-        assert_eq!(json["volatile"], false);
-        let json = serde_json::to_value(&volatile).expect("JSON");
-        assert_eq!((json["window_seconds"].as_u64(), json["volatile"].as_bool()), (Some(60), Some(true)));
-        let json = serde_json::to_value(&growing).expect("JSON");
-        assert!(json["window_seconds"].is_null() && json["volatile"].is_null(), "{json}");
+        let fields = [
+            ("Capacity", Value::Int(1000)),
+            ("Number of filters", Value::Int(10)),
+            ("Number of items inserted", Value::Int(990)),
+            ("Expansion rate", expansion),
+        ];
+        let (seconds, slices) =
+            window.map_or((Value::Nil, Value::Nil), |(seconds, slices, _)| (Value::Int(seconds), Value::Int(slices)));
+        let answers = [
+            ("PTTL", Value::Int(-1)),
+            ("INFO", info(&fields)),
+            ("REFRESH", field(Value::Int(0))),
+            ("VOLATILE", field(Value::Int(is_volatile.into()))),
+            ("CLOCK", field(text(window.map_or("system", |(_, _, clock)| clock)))),
+            ("SLICES", field(slices)),
+            ("WINDOW", field(seconds)),
+            ("FPR", field(text("0.02"))),
+            ("ERROR", field(text("0.01"))),
+        ];
+        let answers = answers.into_iter().map(|(name, reply)| (name, Ok(reply))).collect();
+        let (mut row, grows) = row(&key, &answers).expect("a row");
+        row.findings = row.judge("BF", grows);
+        row
+    }
+
+    #[test]
+    fn rows_of_filters_have_a_mode_and_findings() {
+        let of_window = |clock, is_volatile| filter(Some((60, 4, clock)), Value::Int(2), is_volatile);
+        let rows = [
+            (filter(None, Value::Int(2), false), "grows", &["past-rate", "grown"][..]),
+            (filter(None, Value::Nil, false), "fixed", &["past-rate", "nearly-full", "grown"]),
+            (of_window("system", false), "60 s", &["past-rate"]),
+            (of_window("manual", false), "60 s manual", &["past-rate"]),
+            (of_window("system", true), "60 s volatile", &["past-rate"]),
+        ];
+        for (row, mode, findings) in &rows {
+            assert!(row.mode == *mode && row.is_wrong(), "{mode}: {}", row.mode);
+            assert!(row.findings.iter().map(|finding| finding.problem.name()).eq(findings.iter().copied()), "{mode}");
+        }
+        let [growing, _, window, manual, volatile] = &rows.map(|(row, ..)| row);
+        assert_eq!((growing.fill, growing.filters), (Some(0.99), Some(10)));
+        assert_eq!((window.filters, window.slices), (Some(2), Some(4)));
+        let command = manual.findings[0].command.as_ref().expect("a command");
+        assert!(command.ends_with(" WINDOW 60 SLICES 4 MANUAL"), "{command}");
+        assert_eq!((volatile.window, &volatile.findings[0].command), (Some(WindowFacts::Volatile(60)), &None));
+        // In JSON, filters without a window have neither of its fields.
+        for (row, seconds, is_volatile) in
+            [(growing, None, None), (window, Some(60), Some(false)), (volatile, Some(60), Some(true))]
+        {
+            let json = serde_json::to_value(row).expect("JSON");
+            assert_eq!((json["window_seconds"].as_u64(), json["volatile"].as_bool()), (seconds, is_volatile), "{json}");
+            assert!(json["ttl_ms"].is_null() && json["name"].is_null(), "{json}");
+            assert_eq!(json["findings"][0]["problem"], "past-rate");
+        }
     }
 
     #[test]
