@@ -61,7 +61,6 @@ impl Unit {
         match self {
             // No "-0.0".
             Unit::Percent(decimals) => format!("{:.decimals$} %", 100.0 * value + 0.0),
-            Unit::Plain(0) if value >= 1_000.0 => thousands(value as u64),
             Unit::Plain(decimals) => format!("{:.decimals$}", value + 0.0),
         }
     }

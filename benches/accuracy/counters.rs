@@ -1,14 +1,13 @@
-//! Measures a single counter: its error, its bias, the coverage of its standard error, its bytes, and the step from
-//! exact to estimate. All measurements use replies, which are whole numbers.
+//! Measures a single counter: its error, its bias, the coverage of its standard error, and the step from exact to
+//! estimate. All measurements use replies, which are whole numbers.
 
-use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members, thousands};
 use crate::random::Random;
 use crate::segments::{Kind, add};
-use crate::trials::{Measured, Run, error_of_rms, error_of_share, mean, rms, share};
+use crate::trials::{Run, error_of_rms, error_of_share, mean, rms, share};
 
 /// Values of ERROR that lead to different layouts. 0.0074 is the largest with which counters are as accurate as
 /// HyperLogLog.
@@ -165,40 +164,6 @@ fn near_stated(kind: Kind, number: f64) -> Claim {
     let least = (1.0 - STATED_WITHIN) * rounded(-ROUNDING);
     let most = (1.0 + STATED_WITHIN) * rounded(ROUNDING);
     Claim::Near((least + most) / 2.0, (most - least) / 2.0)
-}
-
-/// The documented most bytes of a counter in memory and stored, by ERROR.
-const BYTES: [(f64, u64, u64); 5] = [
-    (0.02, 2_600, 1_400),
-    (0.01, 5_500, 2_700),
-    (0.0074, 10_700, 5_200),
-    (0.005, 21_000, 10_200),
-    (0.0025, 86_000, 40_000),
-];
-
-/// Compares the bytes of counters with the documented ones.
-pub fn sizes(run: &mut Run) -> Findings {
-    let mut table = Table::new("", &["ERROR", "members", "bytes", "stored"]);
-    let dear = if run.is_quick { &[][..] } else { &DEAR };
-    for (error_rate, bytes, stored) in BYTES {
-        let mut counter = Kind::new(error_rate).counter();
-        let mut added = 0;
-        for &number in HASHED.iter().chain(dear) {
-            add(&mut counter, 0, added..number);
-            added = number;
-            let dump: usize = persist::dump(&counter).map(|(_, chunk)| chunk.len()).sum();
-            let check = |most: u64, bytes: u64| {
-                Cell::Full(Check::new(Claim::AtMost(most as f64), Measured::exact(bytes as f64), Unit::Plain(0)))
-            };
-            table.push(vec![
-                error_rate.to_string().into(),
-                members(number).into(),
-                check(bytes, counter.size_bytes()),
-                check(stored, dump as u64),
-            ]);
-        }
-    }
-    Findings { tables: vec![table], ..Findings::default() }
 }
 
 /// Checks that no addition lowers a count: at the step from exact to estimate, and up to twice the members after it.

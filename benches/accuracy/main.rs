@@ -53,10 +53,9 @@ const fn part(mark: &'static str, title: &'static str, seconds: [u64; 2], maps: 
 }
 
 /// All parts, in the order of the document.
-const PARTS: [Part; 17] = [
+const PARTS: [Part; 16] = [
     part("counters", "one counter", [8, 90], 42, counters::errors),
     part("hyperloglog", "beside HyperLogLog", [1, 8], 5, |run, curves| hyperloglog::compare(run, curves)),
-    part("sizes", "bytes of counters", [1, 2], 1, |run, _| counters::sizes(run)),
     part("steps", "a count never falls", [1, 7], 7, |run, _| counters::steps(run)),
     part("unions", "unions and merges", [1, 7], 6, |run, _| unions::unions(run)),
     part("differences", "differences", [3, 25], 29, |run, _| differences::coverages(run)),
