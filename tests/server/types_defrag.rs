@@ -24,10 +24,11 @@ fn defragmented_values_stay_the_same() {
     // Deleted values leave gaps of many sizes between the remaining ones.
     let mut commands = Vec::new();
     for i in 0..30_000 {
-        let word = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let word = |line: String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let items = ["a", "b b2 b3", "c c2 c3 c4 c5 c6 c7"][i % 3];
-        commands.push(word(format!("BF.INSERT bf:{i} CAPACITY {} ITEMS {items}", 10 + i % 300)));
-        commands.push(word(format!("LC.INSERT lc:{i} EXACT {} ITEMS {items}", [0, 5, 250][i / 3 % 3])));
+        let window = if i % 2 == 0 { String::new() } else { format!("WINDOW 40 MANUAL SLICES {}", 1 + i % 20) };
+        commands.push(word(format!("BF.INSERT bf:{i} CAPACITY {} {window} ITEMS {items}", 10 + i % 300)));
+        commands.push(word(format!("LC.INSERT lc:{i} EXACT {} {window} ITEMS {items}", [0, 5, 250][i / 3 % 3])));
     }
     for reply in client.pipeline(&commands) {
         assert!(error_text(&reply).is_none(), "{}", show(&reply));
@@ -57,10 +58,10 @@ fn defragmented_values_stay_the_same() {
     });
     client.expect("CONFIG SET activedefrag no", "+OK");
     assert_same(&snapshot(&mut client), &before);
-    for key in ["bf:chain", "bf:large", "bf:flat"] {
+    for key in ["bf:chain", "bf:large", "bf:renewed"] {
         add_many(&mut client, &format!("BF.MADD {key}"), "more:", 0..500);
     }
-    for key in ["lc:exact", "lc:fine", "lc:large"] {
+    for key in ["lc:exact", "lc:large", "lc:hours"] {
         add_many(&mut client, &format!("LC.ADD {key}"), "more:", 0..500);
     }
     client.expect("FLUSHALL", "+OK");

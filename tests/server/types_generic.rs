@@ -66,6 +66,7 @@ fn keys_can_be_renamed_copied_and_moved() {
         // A change of the copy does not change the original.
         let add = if key.starts_with("bf:") { "BF.MADD" } else { "LC.ADD" };
         add_many(&mut client, &format!("{add} renamed"), "more:", 0..600);
+        client.cmd(&format!("{}.ADVANCE renamed 18446744073709551614", key[..2].to_uppercase()));
         assert_eq!(client.digest(key), digest, "{key}");
         client.expect("DEL renamed", "1");
     }

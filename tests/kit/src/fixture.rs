@@ -6,6 +6,19 @@ use redis::Value;
 
 use crate::client::{Client, add_many, pairs, show, text};
 
+/// Windows with the manual clock: the key, its options, and the number of items that are added in a slice.
+const WINDOWS: [(&str, &str, u64); 9] = [
+    ("bf:hours", "0.01 1000 WINDOW 40 MANUAL SLICES 4", 150),
+    ("bf:renewed", "0.01 100 WINDOW 40 MANUAL REFRESH EXPANSION 3", 60),
+    ("bf:fine", "0.001 10000 WINDOW 6400 MANUAL SLICES 64 SEED 18446744073709551615", 60),
+    ("bf:passed", "0.01 100 WINDOW 40 MANUAL", 20),
+    ("lc:hours", "EXACT 65536 BYTES 100000 WINDOW 40 MANUAL SLICES 4", 400),
+    ("lc:halves", "WINDOW 40 MANUAL SLICES 14 ERROR 0.02", 1000),
+    ("lc:bytes", "WINDOW 86400 MANUAL SLICES 254 ERROR 0.0025 EXACT 0", 300),
+    ("lc:one", "WINDOW 1 MANUAL SLICES 1 EXACT 5", 100),
+    ("lc:passed", "WINDOW 40 MANUAL EXACT 5", 20),
+];
+
 /// Makes a filter and a counter in every possible state; all keys start with `bf:` or `lc:`.
 pub fn populate(client: &mut Client) {
     for line in [
@@ -50,6 +63,15 @@ pub fn populate(client: &mut Client) {
     }
     add_many(client, "BF.MADD bf:right", "other:", 0..30);
     add_many(client, "LC.ADD lc:big", "other:", 0..700);
+    for (key, options, count) in WINDOWS {
+        let (family, add) = commands_of(key);
+        client.expect(&format!("{family}.RESERVE {key} {options}"), "+OK");
+        // In each slice two thirds of the items are new. One slice is left out.
+        for slice in [0, 1, 2, 4, 5] {
+            client.expect(&format!("{family}.ADVANCE {key} {slice}"), "+OK");
+            add_many(client, &format!("{add} {key}"), "item:", count * slice * 2 / 3..count * slice * 2 / 3 + count);
+        }
+    }
     let binary: [&[u8]; 6] = [b"LC.ADD", b"lc:binary", b"", b"\0\xff", b"\r\n", &[200; 3000]];
     assert_eq!(client.call(&binary), Value::Int(4));
     for line in [
@@ -57,11 +79,36 @@ pub fn populate(client: &mut Client) {
         "LC.MERGE lc:merged lc:exact lc:binary",
         "LC.MERGE lc:folded lc:fine lc:limit",
         "BF.CLEAR bf:cleared",
+        "BF.MERGE bf:joined bf:hours",
+        "LC.MERGE lc:joined lc:hours",
+        "BF.ADVANCE bf:passed 1000",
+        "LC.ADVANCE lc:passed 1099511627776",
     ] {
         client.expect(line, "+OK");
     }
     client.expect("EXPIRE bf:chain 100000", "1");
     client.expect("EXPIRE lc:many 100000", "1");
+}
+
+/// The family of a key of [`populate`], and the command that adds items to it.
+fn commands_of(key: &str) -> (&'static str, &'static str) {
+    if key.starts_with("bf:") { ("BF", "BF.MADD") } else { ("LC", "LC.ADD") }
+}
+
+/// Changes every key of [`populate`] further. A value that was just loaded and one that was never stored must be equal
+/// afterwards too.
+pub fn go_on(client: &mut Client) {
+    let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
+    keys.sort();
+    for key in keys {
+        let (family, add) = commands_of(&key);
+        add_many(client, &format!("{add} {key}"), "more:", 0..700);
+        add_many(client, &format!("{add} {key}"), "item:", 0..100);
+        if let Value::Int(slice) = client.list(&format!("{family}.INFO {key} SLICE"))[0] {
+            client.expect(&format!("{family}.ADVANCE {key} {}", slice + 2), "+OK");
+            add_many(client, &format!("{add} {key}"), "still more:", 0..300);
+        }
+    }
 }
 
 /// Populates like [`populate`], without times to live. Two keys would have one, and digests depend on it.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rollcall_testkit::client::{Client, add_many, show, sum};
-use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+use rollcall_testkit::fixture::{assert_same, go_on, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
 /// Defaults that differ from those with which the keys were created. None of them may influence a key after the
@@ -28,22 +28,15 @@ fn rdb_brings_everything_back() {
 }
 
 #[test]
-fn what_came_back_goes_on_as_if_nothing_had_happened() {
+fn loaded_values_go_on_like_those_never_stored() {
     let mut server = Server::start();
     let twin = Server::start();
     populate(&mut server.client());
     populate(&mut twin.client());
     server.save();
     server.restart();
-    for server in [&server, &twin] {
-        let mut client = server.client();
-        for key in ["bf:empty", "bf:chain", "bf:flat", "bf:seeded", "bf:cleared", "bf:tight", "bf:full"] {
-            add_many(&mut client, &format!("BF.MADD {key}"), "more:", 0..200);
-        }
-        for key in ["lc:empty", "lc:exact", "lc:brim", "lc:many", "lc:fine", "lc:seeded", "lc:binary", "lc:limit"] {
-            add_many(&mut client, &format!("LC.ADD {key}"), "more:", 0..2000);
-        }
-    }
+    go_on(&mut server.client());
+    go_on(&mut twin.client());
     assert_same(&snapshot(&mut server.client()), &snapshot(&mut twin.client()));
 }
 
@@ -52,6 +45,7 @@ fn aof_replays_every_command() {
     let mut server = Setup::default().line("appendonly yes").start();
     let mut client = server.client();
     populate(&mut client);
+    go_on(&mut client);
     let before = snapshot(&mut client);
     server.restart_with_args(OTHER_DEFAULTS);
     assert_same(&snapshot(&mut server.client()), &before);
