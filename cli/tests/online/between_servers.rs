@@ -54,15 +54,18 @@ impl Way {
 }
 
 /// What the servers and the tool report if data cannot be moved. docs/operations.md, Troubleshooting, has each text.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 10] = [
     "Can't handle RDB format version",
     "Wrong signature trying to load DB from file",
     "Can't handle foreign type or opcode",
     "Bad file format reading the append only file",
     "DUMP payload version or checksum are wrong",
     "Bad data format",
+    // The second of each pair if the value comes after more than a buffer of others.
     "I/O error reading bulk count from MASTER",
+    "I/O error trying to sync with MASTER",
     "Error reading bulk length while SYNCing",
+    "I/O Error reading RDB payload from socket",
 ];
 
 /// A server program, by its kind and version: `Valkey 9.1.2`.
