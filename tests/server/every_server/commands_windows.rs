@@ -246,35 +246,6 @@ fn windows_are_advanced_manually() {
     }
 }
 
-/// The last possible slice can be reached without an overflow.
-#[test]
-fn the_last_slice_of_all_can_be_reached() {
-    for family in FAMILIES {
-        for options in ["WINDOW 40 MANUAL SLICES 4", "WINDOW 1099511627776 MANUAL SLICES 1"] {
-            let mut server = Server::start();
-            let mut client = server.client();
-            client.expect(&reserve(family, "k", options), "+OK");
-            is_new(&mut client, family, "k", "a");
-            for slice in [u64::MAX >> 40, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX] {
-                let reply = client.cmd(&format!("{family}.ADVANCE k {slice}"));
-                let is_rejected = error_text(&reply).is_some();
-                assert!(is_rejected || reply == Value::Okay, "{slice}: {}", show(&reply));
-                assert_eq!(is_new(&mut client, family, "k", "a"), !is_rejected, "{family} {slice}");
-                for line in ["BF.CARD k", "BF.INFO k", "LC.INFO k", "LC.COUNT k", "LC.HISTORY k", "LC.COUNTSINCE k 1"] {
-                    if line.starts_with(family) {
-                        let reply = client.cmd(line);
-                        assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
-                    }
-                }
-                let before = client.digest("k");
-                client.expect("DEBUG RELOAD", "+OK");
-                assert_eq!(client.digest("k"), before, "{family} {slice}");
-            }
-            server.assert_up();
-        }
-    }
-}
-
 #[test]
 fn effects_say_all_that_a_replica_needs() {
     let server = appending(Setup::default());

@@ -2,7 +2,6 @@
 
 use crate::effects::{appending, sent, sent_as};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
-use crate::every_server::commands_windows_counters::history;
 use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;
@@ -129,42 +128,6 @@ fn changes_advance_first_and_others_do_not() {
     }
 }
 
-/// An item that has expired by now is new again when it is added: the window advances before the items are looked up.
-#[test]
-fn items_expired_on_the_clock_are_new_again() {
-    for family in FAMILIES {
-        for line in ["ADD k a", "INSERT k ITEMS a", "ADMIT k LIMIT 1 ITEMS a", "ADMIT k LIMIT 1 ALL ITEMS a"] {
-            let clock = Clock::at(START);
-            let (_server, mut client) = start(&clock, family, WINDOW);
-            assert!(is_new(&mut client, family, "k", "a"));
-            clock.set(START + 50);
-            let reply = show(&client.cmd(&format!("{family}.{line}")));
-            assert_eq!(reply.trim_matches(['[', ']']), "1", "{family}.{line}");
-            assert_eq!(count(&mut client, family), 1);
-            clock.set(START + 99);
-            assert!(exists(&mut client, family, "a"));
-            clock.set(START + 100);
-            assert!(!exists(&mut client, family, "a"));
-        }
-    }
-}
-
-#[test]
-fn limits_are_of_the_window() {
-    for family in FAMILIES {
-        let clock = Clock::at(START + 5);
-        let (_server, mut client) = start(&clock, family, "WINDOW 3600 SLICES 60");
-        // Used as a rate limit: three distinct values per hour.
-        for minute in 0..600 {
-            clock.set(START + 5 + 60 * minute);
-            let admitted = client.cmd(&format!("{family}.ADMIT k LIMIT 3 ITEMS v{minute}"));
-            let expected = if minute % 61 < 3 { "[1]" } else { "[-1]" };
-            assert_eq!(show(&admitted), expected, "{family}, minute {minute}");
-            assert!(count(&mut client, family) <= 3);
-        }
-    }
-}
-
 #[test]
 fn an_advance_goes_out_even_if_an_item_fails_afterwards() {
     let clock = Clock::at(START);
@@ -272,128 +235,6 @@ fn a_clock_that_jumps_a_year_ahead_and_comes_back_freezes_nothing() {
         }
         assert!(is_new(&mut client, family, "k", "e"));
         assert_eq!(count(&mut client, family), 1);
-    }
-}
-
-/// The clocks of servers differ a little, so a window that is one slice ahead of the clock stays there.
-#[test]
-fn a_slice_ahead_is_no_jump() {
-    for family in FAMILIES {
-        let clock = Clock::at(START + 10);
-        let (server, mut client) = start(&clock, family, WINDOW);
-        assert!(is_new(&mut client, family, "k", "a"));
-        clock.set(START + 9);
-        let effects = sent(&mut client, &server, &format!("{family}.ADD k b"));
-        assert_eq!(effects.len(), 1, "{effects:?}");
-        assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", SLICE + 1));
-        clock.set(START - 1);
-        let effects = sent(&mut client, &server, &format!("{family}.ADD k c"));
-        assert_eq!(
-            effects.first(),
-            Some(&format!("{}.ADVANCE k {} REBASE", sent_as(family), SLICE - 1)),
-            "{effects:?}"
-        );
-        for item in ["a", "b", "c"] {
-            clock.set(START + 39);
-            assert!(exists(&mut client, family, item), "{family} {item}");
-            clock.set(START + 40);
-            assert!(!exists(&mut client, family, item), "{family} {item}");
-        }
-    }
-}
-
-/// Soon after 1970 the window would begin before slice 0, which must not cause an error.
-#[test]
-fn the_beginning_of_time_is_a_time_like_any_other() {
-    for family in FAMILIES {
-        let clock = Clock::at(12);
-        let (_server, mut client) = start(&clock, family, WINDOW);
-        assert!(is_new(&mut client, family, "k", "a"));
-        clock.set(START);
-        assert!(is_new(&mut client, family, "k", "b"));
-        clock.set(3);
-        assert!(is_new(&mut client, family, "k", "c"));
-        assert_eq!(window(&mut client, family, "k"), "40 4 0 system");
-        clock.set(49);
-        assert_eq!(["b", "c"].map(|item| exists(&mut client, family, item)), [true, true]);
-        clock.set(50);
-        assert_eq!(["b", "c"].map(|item| exists(&mut client, family, item)), [false, false]);
-    }
-}
-
-#[test]
-fn spans_go_by_the_second() {
-    let clock = Clock::at(START);
-    let (_server, mut client) = start(&clock, "LC", WINDOW);
-    for (second, item) in [(0, "a"), (12, "b"), (19, "c"), (20, "d"), (34, "e")] {
-        clock.set(START + second);
-        assert!(is_new(&mut client, "LC", "k", item));
-    }
-    // At second 36. A time span includes the whole slice in which it begins.
-    clock.set(START + 36);
-    for (seconds, expected) in [(1, 1), (6, 1), (7, 2), (16, 2), (17, 4), (26, 4), (27, 5), (36, 5), (40, 5)] {
-        client.expect(&format!("LC.COUNTSINCE k {seconds}"), &expected.to_string());
-        assert_eq!(client.list(&format!("LC.MEMBERS k SINCE {seconds}")).len(), expected as usize);
-    }
-    let start = START as i64;
-    let rows = [(start + 30, 1), (start + 20, 2), (start + 10, 4), (start, 5), (start - 10, 5)];
-    assert_eq!(history(&mut client, "k"), rows);
-    // Counts change with time, without any write.
-    clock.set(START + 52);
-    client.expect("LC.COUNT k", "4");
-    client.expect("LC.COUNTSINCE k 2", "0");
-    client.expect("LC.COUNTSINCE k 13", "1");
-    assert_eq!(history(&mut client, "k")[..3], [(start + 50, 0), (start + 40, 0), (start + 30, 1)]);
-    client.expect("LC.MEMBERS k SINCE 22", "[\"e\"]");
-}
-
-#[test]
-fn merging_does_not_advance() {
-    for family in FAMILIES {
-        let clock = Clock::at(START);
-        let server = appending(clock.setup());
-        let mut client = server.client();
-        for key in ["k", "from"] {
-            client.expect(&reserve(family, key, WINDOW), "+OK");
-        }
-        assert!(is_new(&mut client, family, "k", "a"));
-        clock.pass(20);
-        assert!(is_new(&mut client, family, "from", "b"));
-        // The source is two slices ahead of the destination, but not ahead of the clock.
-        clock.pass(10);
-        let effects = sent(&mut client, &server, &format!("{family}.MERGE k from"));
-        assert_eq!(effects, [format!("{}.MERGE k from", sent_as(family))]);
-        assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [true, true]);
-        clock.set(START + 50);
-        assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [false, true]);
-        clock.set(START + 70);
-        assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [false, false]);
-        // A source that is far ahead of the clock would make all items of the destination expire.
-        client.cmd(&format!("{family}.ADD k c"));
-        clock.pass(YEAR);
-        client.cmd(&format!("{family}.ADD from d"));
-        clock.set(START + 71);
-        let before = client.text("DEBUG DIGEST");
-        client.error(&format!("{family}.MERGE k from"));
-        assert_eq!(client.text("DEBUG DIGEST"), before);
-        assert!(exists(&mut client, family, "c"));
-    }
-}
-
-#[test]
-fn windows_expire_as_other_keys_do() {
-    let clock = Clock::at(START);
-    let server = clock.setup().start();
-    let mut client = server.client();
-    for family in FAMILIES {
-        client.expect(&format!("{family}.ADMIT k LIMIT 1 {WINDOW} EX 100 ITEMS a b"), "[1, -1]");
-        clock.pass(99);
-        client.expect("EXISTS k", "1");
-        clock.pass(2);
-        client.expect("EXISTS k", "0");
-        client.expect(&format!("{family}.ADMIT k LIMIT 1 {WINDOW} EXAT {} ITEMS a", clock.now() + 5), "[1]");
-        client.expect("TTL k", "5");
-        client.expect("DEL k", "1");
     }
 }
 

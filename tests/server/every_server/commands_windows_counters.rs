@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, show, text};
+use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::server::{Server, session};
 
 #[track_caller]
@@ -10,16 +10,9 @@ fn advance(client: &mut Client, key: &str, slice: u64) {
     client.expect(&format!("LC.ADVANCE {key} {slice}"), "+OK");
 }
 
-#[track_caller]
-fn members(client: &mut Client, line: &str) -> String {
-    let mut members: Vec<_> = client.list(line).iter().map(text).collect();
-    members.sort();
-    members.join(" ")
-}
-
 /// The rows of LC.HISTORY, newest first.
 #[track_caller]
-pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
+fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
     let row = |row: &Value| match row {
         Value::Array(fields) => match fields[..] {
             [Value::Int(start), Value::Int(count), _] => (start, count),
@@ -47,50 +40,6 @@ fn replies_have_their_types() {
             ("LC.UNIONCARD 1 k", "[1, \"0\"]", "[1, ,0]"),
         ],
     );
-}
-
-#[test]
-fn only_what_is_live_is_a_member() {
-    let server = Server::start();
-    let mut client = server.client();
-    for key in ["k", "l"] {
-        client.expect(&format!("LC.RESERVE {key} WINDOW 40 MANUAL SLICES 4"), "+OK");
-    }
-    client.expect("LC.ADD k a b c", "3");
-    client.expect("LC.ADD l b c d", "3");
-    advance(&mut client, "k", 3);
-    client.expect("LC.ADD k c e", "1");
-    for (line, reply) in [
-        ("LC.COUNT k l", "5"),
-        ("LC.DIFF 2 k l", "a e"),
-        ("LC.DIFF 2 l k", "d"),
-        ("LC.MEXISTS k a b c d e", "[1, 1, 1, 0, 1]"),
-    ] {
-        if line.starts_with("LC.DIFF ") {
-            assert_eq!(members(&mut client, line), reply, "{line}");
-        } else {
-            client.expect(line, reply);
-        }
-    }
-    client.expect("LC.DIFFCARD 2 k l", "[2, \"0\"]");
-    client.expect("LC.INTERCARD 2 k l", "[2, \"0\"]");
-    client.expect("LC.UNIONCARD 2 k l", "[5, \"0\"]");
-    // Each counter has its own present slice: in `k`, members last added in slice 0 have expired; in `l` they have
-    // not.
-    advance(&mut client, "k", 5);
-    client.expect("LC.MEXISTS k a b c d e", "[0, 0, 1, 0, 1]");
-    client.expect("LC.EXISTS k a", "0");
-    client.expect("LC.COUNT k", "2");
-    client.expect("LC.COUNT k l", "4");
-    client.expect("LC.COUNT l k missing", "4");
-    assert_eq!(members(&mut client, "LC.DIFF 2 k l"), "e");
-    assert_eq!(members(&mut client, "LC.DIFF 2 l k"), "b d");
-    client.expect("LC.DIFFCARD 2 l k", "[2, \"0\"]");
-    client.expect("LC.INTERCARD 2 k l", "[1, \"0\"]");
-    // The present is the last second of the newest slice: slice 0 for `l`, and slice 5 for `k`.
-    client.expect("LC.COUNTSINCE k 10", "0");
-    client.expect("LC.UNIONCARD 2 k l SINCE 10", "[3, \"0\"]");
-    client.expect("LC.UNIONCARD 2 k l SINCE 20", "[4, \"0\"]");
 }
 
 #[test]

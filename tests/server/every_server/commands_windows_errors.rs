@@ -1,7 +1,7 @@
 //! Tests invalid input about windows: the error names what is wrong, and nothing is changed.
 
 use crate::every_server::commands_windows::{FAMILIES, creating, reserve};
-use rollcall_testkit::client::{Client, show};
+use rollcall_testkit::client::Client;
 use rollcall_testkit::server::Server;
 
 /// Runs a command that must fail, and compares all keys before and after.
@@ -146,33 +146,6 @@ fn what_cannot_be_joined() {
 }
 
 #[test]
-fn sources_that_are_too_far_ahead() {
-    let server = Server::start();
-    let mut client = server.client();
-    for family in FAMILIES {
-        for key in ["to", "near", "far"] {
-            client.expect(&reserve(family, key, "WINDOW 40 MANUAL SLICES 4"), "+OK");
-            client.cmd(&format!("{family}.ADD {key} {key}"));
-        }
-        client.expect(&format!("{family}.ADVANCE to 5"), "+OK");
-        client.expect(&format!("{family}.ADVANCE near 6"), "+OK");
-        client.expect(&format!("{family}.ADVANCE far 7"), "+OK");
-        let error = rejected(&mut client, &format!("{family}.MERGE to far"));
-        assert_names("MERGE", &error, "ahead|slice");
-        rejected(&mut client, &format!("{family}.MERGE to near far"));
-        rejected(&mut client, &format!("{family}.MERGE to far near missing"));
-        client.expect(&format!("{family}.MERGE to near"), "+OK");
-        client.expect(&format!("{family}.MERGE to far"), "+OK");
-        // A source that is behind the destination is accepted, however old it is.
-        client.expect(&format!("{family}.ADVANCE to 1000"), "+OK");
-        client.expect(&format!("{family}.MERGE to far near"), "+OK");
-        // A key that the merge creates gets the window of its first source.
-        client.expect(&format!("{family}.MERGE new far"), "+OK");
-        client.expect("DEL to near far new", "4");
-    }
-}
-
-#[test]
 fn spans_that_cannot_be() {
     let server = Server::start();
     let mut client = server.client();
@@ -222,47 +195,4 @@ fn spans_that_cannot_be() {
         let error = rejected(&mut client, line);
         assert!(error.starts_with(expected), "{line}: {error}");
     }
-}
-
-#[test]
-fn limits_that_cannot_be() {
-    let server = Server::start();
-    let mut client = server.client();
-    // The largest limit that ADMIT accepts; for counters it is the EXACT limit.
-    for (family, largest) in [("BF", "9223372036854775807"), ("LC", "250")] {
-        for limit in ["-1", "1.5", "9223372036854775808", "x"] {
-            rejected(&mut client, &format!("{family}.ADMIT k LIMIT {limit} WINDOW 40 MANUAL ITEMS a"));
-            client.expect("EXISTS k", "0");
-        }
-        let admit = format!("{family}.ADMIT k LIMIT {largest} WINDOW 40 MANUAL ITEMS a");
-        client.expect(&admit, "[1]");
-        client.expect("DEL k", "1");
-    }
-}
-
-/// The size limit is checked for all generations when the filter is created, because all of them may be live together.
-#[test]
-fn a_window_has_room_for_all_its_generations() {
-    let server = Server::with_args("max-key-bytes 1048576");
-    let mut client = server.client();
-    // A filter without a window takes 0.6 MB for these items, and so does each generation with REFRESH.
-    client.expect("BF.RESERVE plain 0.001 300000", "+OK");
-    for options in ["WINDOW 40 REFRESH", "WINDOW 40 MANUAL REFRESH SLICES 8"] {
-        for line in [
-            format!("BF.RESERVE k 0.001 300000 {options}"),
-            format!("BF.INSERT k ERROR 0.001 CAPACITY 300000 {options} ITEMS a"),
-        ] {
-            let error = rejected(&mut client, &line);
-            assert!(error.contains("max-key-bytes"), "{line}: {error}");
-            client.expect("EXISTS k", "0");
-        }
-    }
-    // Growth beyond the size limit is rejected. Items that were added before stay.
-    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 MANUAL SLICES 1", "+OK");
-    rollcall_testkit::client::add_many(&mut client, "BF.MADD k", "x", 0..900);
-    let reply = client.call(&rollcall_testkit::client::with_items("BF.MADD k", "x", 500..1500));
-    assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
-    rollcall_testkit::client::add_many(&mut client, "BF.MEXISTS k", "x", 0..900)
-        .iter()
-        .for_each(|found| assert_eq!(show(found), "1"));
 }

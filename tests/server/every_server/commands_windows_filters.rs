@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, show, sum, with_items};
+use rollcall_testkit::client::{Client, show, with_items};
 use rollcall_testkit::server::Server;
 
 #[track_caller]
@@ -38,27 +38,6 @@ fn every_command_that_adds_refreshes() {
         advance(&mut client, "k", 5);
         assert!(!exists(&mut client, "k", "a"), "{line}");
     }
-}
-
-#[test]
-fn clear_empties_all_generations() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("BF.RESERVE k 0.001 100 WINDOW 40 MANUAL SLICES 4 REFRESH EX 1000", "+OK");
-    for slice in 3..6 {
-        advance(&mut client, "k", slice);
-        add_many(&mut client, "BF.MADD k", "x", 10 * slice..10 * slice + 20);
-    }
-    client.expect("BF.CLEAR k", "+OK");
-    client.expect("BF.CARD k", "0");
-    assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "x", 0..100)), 0);
-    for (name, value) in [("WINDOW", "40"), ("SLICES", "4"), ("SLICE", "5"), ("REFRESH", "1"), ("CAPACITY", "100")] {
-        client.expect(&format!("BF.INFO k {name}"), &format!("[{value}]"));
-    }
-    assert!(client.int("TTL k") > 0);
-    client.expect("BF.ADD k x30", "1");
-    advance(&mut client, "k", 9);
-    assert!(exists(&mut client, "k", "x30"));
 }
 
 #[test]

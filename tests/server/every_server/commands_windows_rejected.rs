@@ -70,52 +70,6 @@ fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
     words(&line).into_iter().map(str::to_owned).collect()
 }
 
-/// After the clock was set back, a merge renumbers the slices of its destination. A rejected merge must not do so.
-#[test]
-fn a_rejected_merge_renumbers_nothing() {
-    for family in FAMILIES {
-        let clock = Clock::at(START);
-        let server = appending(clock.setup().line("notify-keyspace-events KEA"));
-        let (mut client, mut subscriber) = (server.client(), subscriber(&server));
-        let make = |client: &mut Client, key: &str, options: &str, prefix: &str| {
-            client.expect(&reserve(family, key, options), "+OK");
-            let many = if family == "BF" { "BF.MADD" } else { "LC.ADD" };
-            client.call(&with_items(&format!("{many} {key}"), prefix, 0..25));
-        };
-        let window = "WINDOW 40 SLICES 4";
-        for (key, options, late) in [
-            ("k", window, 0),
-            ("full", window, 0),
-            ("beside", window, 0),
-            ("earlier", window, -20),
-            ("later", window, 20),
-            ("seed", "WINDOW 40 SLICES 4 SEED 7", 0),
-            ("slices", "WINDOW 80 SLICES 4", 0),
-            ("manual", "WINDOW 40 SLICES 4 MANUAL", 0),
-            ("plain", "", 0),
-        ] {
-            clock.set(START.saturating_add_signed(late));
-            make(&mut client, key, options, key);
-        }
-        client.expect("SET string x", "+OK");
-        clock.set(START - 40);
-        // Two full filters with different items cannot be united.
-        let sources = ["later", "earlier", "later beside", "seed", "slices", "manual", "plain", "string", "full"];
-        for sources in sources.iter().filter(|sources| family == "BF" || **sources != "full") {
-            events_so_far(&mut client, &mut subscriber);
-            let keys = ["k", "full", "later"].map(|key| format!("DUMP {key}"));
-            let state = |client: &mut Client| {
-                let values = keys.each_ref().map(|line| show(&client.cmd(line)));
-                (values, client.digest("k"), appended(&server).len(), client.info("rdb_changes_since_last_save"))
-            };
-            let before = state(&mut client);
-            let error = client.error(&format!("{family}.MERGE k {sources}"));
-            assert_eq!(state(&mut client), before, "{family} {sources}: {error}");
-            assert_eq!(events_so_far(&mut client, &mut subscriber), [""; 0], "{family} {sources}: {error}");
-        }
-    }
-}
-
 #[test]
 fn an_error_changes_sends_and_announces_nothing() {
     for family in FAMILIES {

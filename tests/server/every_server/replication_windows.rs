@@ -1,14 +1,11 @@
 //! Tests windows on primaries and replicas with different clocks: the values are equal, whatever the clocks say.
 
-use redis::Value;
-
-use crate::effects::{appended, sent_as};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
 use crate::neighbour::neighbour;
 use rollcall_testkit::client::{Client, add_many, error_text, pack, show, wait_until, words};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::server::Setup;
 
 /// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 const SLICE: u64 = 170_000_000;
@@ -32,13 +29,6 @@ fn pair(primary: &Clock, replica: &Clock) -> Pair {
 #[track_caller]
 fn exists(client: &mut Client, family: &str, item: &str) -> bool {
     client.int(&format!("{family}.EXISTS k {item}")) == 1
-}
-
-/// Whether the replica received a command that contains these words.
-fn was_sent(replica: &Server, words: &str) -> bool {
-    let text = String::from_utf8_lossy(&appended(replica)).into_owned();
-    let lines: Vec<_> = text.split("\r\n").filter(|part| !part.starts_with(['$', '*'])).collect();
-    lines.join(" ").contains(words)
 }
 
 /// A module deletes the key at the event of the window's move. The deletion was once replicated before the items that
@@ -228,65 +218,6 @@ fn promotion_in_the_middle_of_a_slice() {
     }
 }
 
-#[test]
-fn gaps_longer_than_the_window() {
-    for family in FAMILIES {
-        let (here, there) = (Clock::at(START), Clock::at(START));
-        let mut pair = pair(&here, &there);
-        let mut client = pair.primary.client();
-        client.expect(&reserve(family, "k", WINDOW), "+OK");
-        for gap in [50, 60, 1000, YEAR, 100 * YEAR] {
-            add_many(&mut client, if family == "BF" { "BF.MADD k" } else { "LC.ADD k" }, "x", 0..600);
-            pair.assert_equal("many items");
-            here.pass(gap);
-            assert!(is_new(&mut client, family, "k", "a"));
-            pair.assert_equal("the first after a gap");
-            let count = if family == "BF" { "BF.CARD k" } else { "LC.COUNT k" };
-            client.expect(count, "1");
-            pair.replica.client().expect(count, "1");
-        }
-        pair.assert_no_errors();
-    }
-}
-
-#[test]
-fn a_year_ahead_and_back_again() {
-    for family in FAMILIES {
-        let (here, there) = (Clock::at(START + 5), Clock::at(START + 5));
-        let mut pair = pair(&here, &there);
-        let mut client = pair.primary.client();
-        client.expect(&reserve(family, "k", WINDOW), "+OK");
-        assert!(is_new(&mut client, family, "k", "before"));
-        here.pass(YEAR);
-        assert!(is_new(&mut client, family, "k", "during"));
-        pair.assert_equal("a write a year ahead");
-        assert!(exists(&mut pair.replica.client(), family, "during"));
-        here.set(START + 15);
-        assert!(is_new(&mut client, family, "k", "after"));
-        pair.assert_equal("a write when the clock is back");
-        assert!(was_sent(&pair.replica, &format!("{}.ADVANCE k {} REBASE", sent_as(family), SLICE + 1)));
-        for clock in [&here, &there] {
-            clock.set(START + 59);
-        }
-        let mut other = pair.replica.client();
-        for client in [&mut client, &mut other] {
-            assert_eq!(["during", "after"].map(|item| exists(client, family, item)), [true, true], "{family}");
-        }
-        for clock in [&here, &there] {
-            clock.set(START + 60);
-        }
-        for client in [&mut client, &mut other] {
-            assert_eq!(["during", "after"].map(|item| exists(client, family, item)), [false, false], "{family}");
-        }
-        pair.assert_no_errors();
-        // The replica's AOF restores the same value.
-        let before = other.digest("k");
-        pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
-        pair.replica.restart();
-        assert_eq!(pair.replica.client().digest("k"), before);
-    }
-}
-
 /// On a writable replica, clients may have moved a window further than the replicated commands do.
 #[test]
 fn a_writable_replica_may_be_ahead() {
@@ -314,47 +245,6 @@ fn a_writable_replica_may_be_ahead() {
         assert!(exists(&mut other, family, "b"));
         other.expect("EXISTS gone", "0");
         pair.assert_no_errors();
-    }
-}
-
-fn payload(client: &mut Client, key: &str) -> Vec<u8> {
-    match client.cmd(&format!("DUMP {key}")) {
-        Value::BulkString(payload) => payload,
-        other => panic!("DUMP gave {}", show(&other)),
-    }
-}
-
-#[test]
-fn values_move_between_hosts_whose_clocks_differ() {
-    for family in FAMILIES {
-        for ahead in [-(YEAR as i64), -60, -10, 0, 10, 40, 60, YEAR as i64] {
-            let (here, there) = (Clock::at(START), Clock::at(START.saturating_add_signed(ahead)));
-            let (from, to) = (here.setup().start(), there.setup().start());
-            let (mut client, mut other) = (from.client(), to.client());
-            for key in ["k", "moved"] {
-                client.expect(&reserve(family, key, WINDOW), "+OK");
-                assert!(is_new(&mut client, family, key, "a"));
-            }
-            let before = client.digest("k");
-            let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload(&mut client, "k")];
-            assert_eq!(other.call(&words), Value::Okay);
-            client.expect(&format!("MIGRATE 127.0.0.1 {} moved 0 5000", to.port()), "+OK");
-            for key in ["k", "moved"] {
-                assert_eq!(other.digest(key), before, "{family} {ahead}");
-            }
-            // A server loads commands like a replica, and uses its own clock only for reading.
-            assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
-            assert!(is_new(&mut other, family, "k", "b"));
-            assert!(exists(&mut other, family, "b"));
-            let slice = if ahead == -10 { SLICE } else { there.now() / 10 };
-            assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} system"), "{ahead}");
-            // No item expires early, and all expire in the end.
-            let end = (slice + 5) * 10;
-            there.set(end - 1);
-            assert_eq!(["a", "b"].map(|item| exists(&mut other, family, item)), [ahead <= 0, true], "{family} {ahead}");
-            there.set(end);
-            assert_eq!(["a", "b"].map(|item| exists(&mut other, family, item)), [false, false], "{family} {ahead}");
-        }
     }
 }
 
@@ -409,35 +299,6 @@ fn what_must_be_obeyed_asks_no_clock() {
             client = server.client();
         }
     }
-}
-
-/// A full synchronisation sends the values as they are stored, whatever the clocks say.
-#[test]
-fn a_replica_that_comes_later_gets_all() {
-    let (here, there) = (Clock::at(START), Clock::at(START + YEAR));
-    let primary = here.setup().start();
-    let mut client = primary.client();
-    for family in FAMILIES {
-        for (key, options) in
-            [("one", "WINDOW 40"), ("two", "WINDOW 40 SLICES 20 SEED 5"), ("three", "WINDOW 40 MANUAL")]
-        {
-            client.expect(&reserve(family, &format!("{family}{key}"), options), "+OK");
-            add_many(
-                &mut client,
-                &format!("{family}.{} {family}{key}", if family == "BF" { "MADD" } else { "ADD" }),
-                "x",
-                0..700,
-            );
-        }
-    }
-    here.pass(20);
-    let replica = there.setup().start();
-    replica.replicate(&primary);
-    assert_eq!(replica.client().text("DEBUG DIGEST"), client.text("DEBUG DIGEST"));
-    client.expect("BF.ADD BFone new", "1");
-    client.cmd("LC.ADD LCtwo new x1");
-    replica.wait_synced(&primary);
-    assert_eq!(replica.client().text("DEBUG DIGEST"), client.text("DEBUG DIGEST"));
 }
 
 /// Random commands at random times. The clocks of both sides advance, stand still, jump ahead by minutes or years, and
