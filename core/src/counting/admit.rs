@@ -1,7 +1,7 @@
 //! Admission: adding members to an exact counter up to a limit of their number.
 
 use crate::admission::{Admission, LookUp, Terms, first_of};
-use crate::counting::counter::{Contents, Counter, with_set};
+use crate::counting::counter::Counter;
 use crate::counting::held::members::record::{Member, counted_bytes};
 use crate::counting::view::View;
 use crate::error::Error;
@@ -51,7 +51,7 @@ impl Counter {
         let none_is_live = !self.is_exact();
         for item in items {
             let hash = table_hash(item);
-            let age = if none_is_live { None } else { view.age_of(item, hash)? };
+            let age = if none_is_live { None } else { view.find(item, hash)?.map(|(_, age)| age) };
             if age.is_some_and(|age| is_later || age > 0) {
                 try_reserve(&mut renewed, 1)?;
                 renewed.push(item);
@@ -102,7 +102,7 @@ impl Counter {
 
     /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
-        let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
+        let all = self.held().members().map(|all| (all.len() as u64, all.member_bytes().into()));
         // The members are counted one by one only if some of them have expired.
         if let (Some(all), true) = (all, view.is_whole()) {
             return Ok(all);

@@ -4,16 +4,14 @@
 //! Loading any bytes gives an error or a valid counter. The memory of the counter is known before its payload is read:
 //! from the number of set bits in each segment of the bitmap, or from the length of the payload.
 
-use crate::counting::counter::{Contents, Counter};
+use crate::counting::counter::Counter;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
 use crate::counting::held::ring::{Ages, TagRing};
 use crate::counting::held::slots::bytes_of_counts;
-use crate::counting::held::tag::Tag;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::{Params, Spec};
 use crate::counting::payload::{decode, most_bytes};
-use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
@@ -74,22 +72,22 @@ impl CounterForm {
     /// [`Error::Corrupt`], and the errors of `limit`.
     pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         let (Spec { params, layout }, room) = (Spec::new(self.params)?, self.params.room());
-        let (ages, held_bytes, tag_bytes) = match self.ring {
-            None => (Ages::PLAIN, Counter::STRUCT_BYTES, 0),
-            Some(ring) => (ring.ages(), Counter::WINDOWED_BYTES, 1),
-        };
+        let ages = self.ages();
         let most = match &self.counts {
             Some(counts) => most_bytes(layout, counts, ages),
-            None => room.arena_bytes() + tag_bytes * (1 + u64::from(params.exact_limit)),
+            None => room.arena_bytes() + ages.tag_bytes() as u64 * (1 + u64::from(params.exact_limit)),
         };
         let is_possible = payload_bytes <= most;
         Error::check_field(is_possible, "payload length", format_args!("at most {most} bytes"), payload_bytes)?;
         let heap_bytes = match &self.counts {
             Some(counts) => bytes_of_counts(layout, counts, ages),
-            None if ages.has_tags() => Members::<u8>::bytes_of_read(payload_bytes, room),
-            None => Members::<()>::bytes_of_read(payload_bytes, room),
+            None => Members::bytes_of_read(payload_bytes, room, ages),
         };
-        limit.check(held_bytes, heap_bytes)
+        limit.check(Counter::own_bytes(ages.has_tags()), heap_bytes)
+    }
+
+    fn ages(&self) -> Ages {
+        self.ring.map_or(Ages::PLAIN, |ring| ring.ages())
     }
 
     /// Builds the counter from these properties and its payload. The caller has called [`Self::check_bytes`] before.
@@ -98,22 +96,15 @@ impl CounterForm {
     /// [`Error::Corrupt`] if the payload contradicts these properties, and [`Error::OutOfMemory`].
     pub(crate) fn load(&self, payload: &[u8]) -> Result<Counter, Error> {
         let spec = Spec::new(self.params)?;
-        let contents = match self.ring {
-            None => Contents::Plain(self.held(payload, &spec, Ages::PLAIN)?),
-            Some(ring) => {
-                Contents::Windowed(Box::new(WindowedSet { ring, held: self.held(payload, &spec, ring.ages())? }))
+        let held = match self.counts {
+            None => Held::Exact(Members::from_bytes(payload, spec.params.room(), self.ages())?),
+            Some(counts) => {
+                let mut slots = decode(payload, spec.layout, counts, self.ages())?;
+                slots.raise_lower_bound(self.lower_bound);
+                Held::Estimating(Box::new(slots))
             }
         };
-        Ok(Counter::with_contents(spec, contents))
-    }
-
-    fn held<T: Tag>(&self, payload: &[u8], spec: &Spec, ages: Ages) -> Result<Held<T>, Error> {
-        let Some(counts) = self.counts else {
-            return Ok(Held::Exact(Members::from_bytes(payload, spec.params.room(), ages)?));
-        };
-        let mut slots = decode(payload, spec.layout, counts, ages)?;
-        slots.raise_lower_bound(self.lower_bound);
-        Ok(Held::Estimating(Box::new(slots)))
+        Ok(Counter::holding(spec, held, self.ring))
     }
 }
 

@@ -1,49 +1,48 @@
 //! The set of a counter: its members, or, once the counter estimates, a bitmap in which each member has set the bit
-//! that its hash selects.
+//! that its hash selects. With a window, each member and each set bit has a tag: the slice in which it was last added.
+//!
+//! A new counter with only the members added since a certain slice would have the same bits set as have tags of that
+//! slice or a later one here. So the same estimator counts every span of time that ends now.
 
-pub(super) mod adding;
 pub(crate) mod cells;
 pub(super) mod members;
 pub(crate) mod ring;
 pub(crate) mod slots;
-pub(super) mod tag;
 
 use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
-use crate::counting::held::adding::Adding;
 use crate::counting::held::members::Members;
-use crate::counting::held::members::record::CODED;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
-use crate::counting::held::tag::Tag;
+use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::hash::{hash64, table_hash};
 use crate::heap::Mover;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
 use crate::window::Mark;
 
-/// A set of members, each with its tag: the slice in which it was last added. An exact set that exceeds its limits
-/// becomes an estimating set. A set that has become empty is exact again.
+/// A set of members. An exact set that exceeds its limits becomes an estimating set. A set that has become empty is
+/// exact again. In all methods, `ages` is that of the counter's window.
 #[derive(Debug)]
-pub(super) enum Held<T: Tag = ()> {
-    Exact(Members<T>),
+pub(super) enum Held {
+    Exact(Members),
     /// The bitmap in which each member has set a bit ("slot"), boxed so that exact counters stay small.
     Estimating(Box<Slots>),
 }
 
-impl<T: Tag> Held<T> {
+impl Held {
     /// Makes an empty set. It allocates only a few bytes.
     pub(super) fn none(spec: &Spec, ages: Ages) -> Self {
         if spec.params.exact_limit > 0 {
-            Held::Exact(Members::new())
+            Held::Exact(Members::new(ages))
         } else {
             Held::Estimating(Box::new(Slots::new(spec.layout, ages)))
         }
     }
 
-    pub(super) fn members(&self) -> Option<&Members<T>> {
+    pub(super) fn members(&self) -> Option<&Members> {
         match self {
             Held::Exact(members) => Some(members),
             Held::Estimating(_) => None,
@@ -75,104 +74,118 @@ impl<T: Tag> Held<T> {
         match self {
             Held::Exact(members) if is_whole => Estimated::exact(members.len()),
             Held::Exact(members) => {
-                Estimated::exact(members.iter().filter(|(tag, _)| tag.age(ages) <= most_age).count())
+                Estimated::exact(members.iter().filter(|&(tag, _)| ages.age(tag) <= most_age).count())
             }
             Held::Estimating(slots) if is_whole => Estimated::of(slots.layout(), slots.estimate()),
             Held::Estimating(slots) => Segments::new(slots.layout(), &slots.counts_within(most_age)).estimated(),
         }
     }
 
+    /// Estimates the numbers of members that were added in the newest slice, in the two newest slices, and so on.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn history(&self, ages: Ages) -> Result<Vec<Estimated>, Error> {
+        let most_age = usize::from(ages.most_age);
+        let mut history = try_with_capacity(most_age + 1)?;
+        let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
+        let mut count = |segment, tag, number| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, number);
+        match self {
+            // Members of an exact set are all counted in segment 0, because only the total is used.
+            Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
+            Held::Estimating(slots) => slots.tally(&mut count),
+        }
+        let mut since = SegmentCounts::default();
+        for counts in &of_age {
+            since.add_all(counts);
+            history.push(match self {
+                Held::Exact(_) => Estimated::exact(since.total() as usize),
+                Held::Estimating(slots) => Segments::new(slots.layout(), &since).estimated(),
+            });
+        }
+        Ok(history)
+    }
+
     /// Whether any member was last added at most `most_age` slices ago. `None` selects no members.
     pub(super) fn has_any(&self, ages: Ages, most_age: Option<u8>) -> bool {
         let Some(most_age) = most_age else { return false };
         match self {
-            Held::Exact(members) => members.iter().any(|(tag, _)| tag.age(ages) <= most_age),
+            Held::Exact(members) => members.iter().any(|(tag, _)| ages.age(tag) <= most_age),
             // No slot has to be read if the caller asks for all slices that have not expired.
             Held::Estimating(slots) if most_age == ages.most_age => slots.counts().total() > 0,
             Held::Estimating(slots) => slots.has_any(most_age),
         }
     }
 
-    /// Adds an item.
+    /// Adds an item in the slice of `tag`. The result is [`Mark::New`] if the item was no member of an exact set, or if
+    /// its bit was not set in a bitmap.
     ///
     /// # Errors
-    /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the set is unchanged.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
     // This method is inlined, because its result is large and returning it from a call would take long.
     #[inline(always)]
-    pub(super) fn add(&mut self, item: &[u8], adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
+    pub(super) fn add(
+        &mut self,
+        item: &[u8],
+        (tag, ages): (u8, Ages),
+        spec: &Spec,
+        limit: &impl SizeLimit,
+    ) -> Result<Mark, Error> {
         match self {
             Held::Exact(members) => {
-                let hash = table_hash(item);
-                match members.renew(item, hash, adding.tag, adding.ages) {
+                match members.add(item, table_hash(item), (tag, ages), spec.params.room(), limit)? {
                     Some(mark) => Ok(mark),
-                    None => self.add_absent(item, hash, adding),
+                    None => self.begin_estimating(item, (tag, ages), spec, limit),
                 }
             }
-            Held::Estimating(slots) => {
-                slots.mark(slots.layout().slot_of(hash64(item, adding.spec.params.seed)), adding)
-            }
+            Held::Estimating(slots) => slots.mark(slots.layout().slot_of(hash64(item, spec.params.seed)), tag, limit),
         }
     }
 
-    /// Does the same as [`Self::add`], for an item whose [`table_hash`] is `hash`. If the set is exact, `item` must not
-    /// be a member yet.
+    /// Makes the bitmap for the members of an exact set and for one more member, `item`.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
-    #[inline]
-    pub(super) fn add_absent(
+    #[cold]
+    fn begin_estimating(
         &mut self,
         item: &[u8],
-        hash: u64,
-        adding: Adding<'_, T, impl SizeLimit>,
+        (tag, ages): (u8, Ages),
+        Spec { params, layout }: &Spec,
+        limit: &impl SizeLimit,
     ) -> Result<Mark, Error> {
-        let Adding { spec, tag, held_bytes, limit, .. } = adding;
-        let params = &spec.params;
-        let Held::Exact(members) = self else { return self.add(item, adding) };
-        let mut coded = CODED;
-        let new = members.record_of(item, &mut coded);
-        if members.has_room_for(new.counted_bytes, params.room()) {
-            let held_bytes = held_bytes + members.heap_bytes();
-            members.insert_if(&new, hash, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
-        } else {
-            let slots = slots_of(members, item, adding)?;
-            *self = Held::Estimating(Box::new(slots));
+        let Held::Exact(members) = self else { return Ok(Mark::Same) };
+        limit.check(0, Slots::STRUCT_BYTES)?;
+        let mut slots = Slots::new(*layout, ages);
+        let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
+        for (hash, tag) in hashed.chain([(hash64(item, params.seed), tag)]) {
+            slots.mark(layout.slot_of(hash), tag, limit)?;
         }
+        // With a window, members expire, so their present number is not a lower bound for later.
+        if !ages.has_tags() {
+            slots.raise_lower_bound(members.len() as u32 + 1);
+        }
+        *self = Held::Estimating(Box::new(slots));
         Ok(Mark::New)
     }
 
-    /// Reserves memory for `more` members, if the set is exact and `more` is at least 2. The set must have exactly one
-    /// member, whose length is assumed for the new members. Returns whether it reserved any memory.
-    #[inline]
-    pub(super) fn reserve(&mut self, more: usize, adding: Adding<'_, T, impl SizeLimit>) -> bool {
-        let Adding { spec: Spec { params, .. }, held_bytes, limit, .. } = adding;
-        match self {
-            Held::Exact(members) if more > 1 => {
-                let held_bytes = held_bytes + members.heap_bytes();
-                members.reserve(more, params.room(), |more_bytes| limit.allows(held_bytes, more_bytes))
+    /// Removes all members that were last added more than `most_age` slices before the newest slice; `None` removes all
+    /// members. `before` is the [`Ages`] up to now, and `after` becomes the one of the set.
+    pub(super) fn expire(&mut self, most_age: Option<u8>, before: Ages, after: Ages, spec: &Spec) {
+        let is_empty = most_age.is_none_or(|most_age| match self {
+            Held::Exact(members) => {
+                members.retain(|tag| before.age(tag) <= most_age);
+                members.len() == 0
             }
-            _ => false,
+            Held::Estimating(slots) => {
+                slots.expire(most_age, after);
+                slots.counts().total() == 0
+            }
+        });
+        if is_empty {
+            // A set that has become empty is exact again, unless the counter is never exact.
+            *self = Held::none(spec, after);
         }
-    }
-
-    /// Frees the reserved memory that was not needed.
-    pub(super) fn trim(&mut self) {
-        if let Held::Exact(members) = self {
-            members.trim();
-        }
-    }
-
-    /// Removes those of `items` that are members, and sets `removed` for each; if an item is repeated, only for the
-    /// first occurrence. An estimating set is left unchanged. `places` is an empty list with room for all items, so
-    /// that nothing is allocated here.
-    pub(super) fn remove(&mut self, items: &[(u64, &[u8])], mut places: Vec<(usize, usize)>, removed: &mut [bool]) {
-        let Held::Exact(members) = self else { return };
-        let place = |(at, &(hash, item)): (usize, &(u64, &[u8]))| Some((members.offset_of(item, hash)?, at));
-        places.extend(items.iter().enumerate().filter_map(place));
-        places.sort_unstable();
-        places.dedup_by_key(|&mut (offset, _)| offset);
-        places.iter().for_each(|&(_, at)| removed[at] = true);
-        members.remove(places.iter().map(|&(offset, _)| offset));
     }
 
     /// The number of set bits in the bitmap; 0 while the counter is exact and has no bitmap.
@@ -211,23 +224,4 @@ impl<T: Tag> Held<T> {
             Held::Estimating(slots) => Held::Estimating(Box::new(slots.try_clone()?)),
         })
     }
-}
-
-/// Makes the bitmap for the members of an exact set and for one more member, `item`.
-///
-/// # Errors
-/// The errors of the size limit, and [`Error::OutOfMemory`].
-fn slots_of<T: Tag>(members: &Members<T>, item: &[u8], adding: Adding<'_, T, impl SizeLimit>) -> Result<Slots, Error> {
-    let Adding { spec: Spec { params, layout }, tag, ages, held_bytes, limit } = adding;
-    limit.check(held_bytes, Slots::STRUCT_BYTES)?;
-    let mut slots = Slots::new(*layout, ages);
-    let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
-    for (hash, tag) in hashed.chain([(hash64(item, params.seed), tag)]) {
-        slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
-    }
-    // With a window, members expire, so their present number is not a lower bound for later.
-    if T::BYTES == 0 {
-        slots.raise_lower_bound(members.len() as u32 + 1);
-    }
-    Ok(slots)
 }

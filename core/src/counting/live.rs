@@ -2,12 +2,13 @@
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
+use crate::counting::held::Held;
 use crate::counting::held::ring::TagRing;
 use crate::error::{Error, Parameter};
 use crate::hash::table_hash;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
-use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
@@ -53,14 +54,17 @@ impl Live<'_, Counter> {
     ) -> Result<Vec<bool>, Error> {
         let view = self.value.at(self.time);
         drop(view.members()?);
-        let items = items.map(AsRef::as_ref).map(|item: &[u8]| (table_hash(item), item));
-        let items = try_collect(items.len(), items)?;
-        let (mut removed, places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
-        let is_member = |&(hash, item): &(u64, &[u8])| matches!(view.age_of(item, hash), Ok(Some(_)));
-        if self.value.is_exact() && items.iter().any(is_member) {
-            // Expired members are removed first, so that they are not found below.
+        let (mut removed, mut places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
+        for (at, item) in items.map(AsRef::as_ref).enumerate() {
+            places.extend(view.find(item, table_hash(item))?.map(|(offset, _)| (offset, at)));
+        }
+        // Of the places of a repeated item, only the first is left.
+        places.sort_unstable();
+        places.dedup_by_key(|&mut (offset, _)| offset);
+        if let (Held::Exact(members), [_, ..]) = (self.value.held_mut(), &places[..]) {
+            members.remove(places.iter().map(|&(offset, _)| offset));
+            places.iter().for_each(|&(_, at)| removed[at] = true);
             self.move_on();
-            self.value.remove_hashed(&items, places, &mut removed);
             self.outcome.changed = true;
         }
         Ok(removed)
@@ -81,20 +85,18 @@ impl Windowed for Counter {
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
-        if let Some((set, _)) = self.windowed_mut() {
-            set.ring.window = set.ring.window.with_clock_source(clock_source);
+        if let Some(ring) = self.ring_mut() {
+            ring.window = ring.window.with_clock_source(clock_source);
         }
     }
 
     fn advance(&mut self, slice: u64) {
-        if let Some((set, spec)) = self.windowed_mut() {
-            set.advance(slice, spec);
-        }
+        self.advance_to(slice);
     }
 
     fn rebase(&mut self, slice: u64) {
-        if let Some((set, _)) = self.windowed_mut() {
-            set.ring.rebase(slice);
+        if let Some(ring) = self.ring_mut() {
+            ring.rebase(slice);
         }
     }
 
@@ -173,8 +175,8 @@ impl Windowed for Counter {
                 Ok(changed)
             }
             Err(error) => {
-                if let Some(((set, _), stored)) = live.value.windowed_mut().zip(stored) {
-                    set.ring = stored;
+                if let Some((ring, stored)) = live.value.ring_mut().zip(stored) {
+                    *ring = stored;
                 }
                 Err(error)
             }

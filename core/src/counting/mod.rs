@@ -42,7 +42,6 @@ mod sets;
 #[cfg(test)]
 mod tests;
 pub(crate) mod view;
-mod windowed_set;
 
 pub use counter::Counter;
 pub use estimate::Estimated;

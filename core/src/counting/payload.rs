@@ -19,7 +19,7 @@
 use std::borrow::Cow;
 
 use crate::bits;
-use crate::counting::counter::{Contents, Counter, with_set};
+use crate::counting::counter::Counter;
 use crate::counting::held::Held;
 use crate::counting::held::cells;
 use crate::counting::held::members::record::Member;
@@ -198,26 +198,24 @@ fn read_tags(bytes: &[u8], tags: &mut [u8], ages: Ages) -> Result<(), Error> {
 impl Counter {
     /// The largest number of bytes that the payload can take.
     pub(crate) fn most_payload_bytes(&self) -> u64 {
-        with_set!(self, (held, ages) => match held {
+        match self.held() {
             Held::Exact(members) => members.as_bytes().len() as u64,
-            Held::Estimating(slots) => most_bytes(slots.layout(), slots.counts(), ages),
-        })
+            Held::Estimating(slots) => most_bytes(slots.layout(), slots.counts(), self.ages()),
+        }
     }
 
     pub(crate) fn payload_part(&self) -> Cow<'_, [u8]> {
-        with_set!(self, (held, ages) => match held {
+        match self.held() {
             Held::Exact(members) => Cow::Borrowed(members.as_bytes()),
-            Held::Estimating(slots) => Cow::Owned(encode(slots, ages)),
-        })
+            Held::Estimating(slots) => Cow::Owned(encode(slots, self.ages())),
+        }
     }
 
     /// The members of an exact counter, with their slice tags if it has a window. The result is `None` if the counter
     /// estimates.
     pub(crate) fn records(&self) -> Option<Vec<(Member<'_>, Option<u8>)>> {
-        Some(match self.contents() {
-            Contents::Plain(held) => held.members()?.iter().map(|((), member)| (member, None)).collect(),
-            Contents::Windowed(set) => set.held.members()?.iter().map(|(tag, member)| (member, Some(tag))).collect(),
-        })
+        let has_tags = self.ages().has_tags();
+        Some(self.held().members()?.iter().map(|(tag, member)| (member, has_tags.then_some(tag))).collect())
     }
 }
 

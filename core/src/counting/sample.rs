@@ -1,9 +1,8 @@
 //! Counters as if many members had been added, for plans: adding the members would take too long.
 
-use crate::counting::counter::{Contents, Counter};
+use crate::counting::counter::Counter;
 use crate::counting::held::Held;
 use crate::counting::held::slots::Slots;
-use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::hash::hash64;
 
@@ -22,12 +21,8 @@ pub fn sample(empty: &Counter, members: u64, seed: u64) -> Result<Counter, Error
         let slots_of = (0..layout.slots()).map(|place| layout.slot_at(segment, place as u16));
         slots_of.filter(|slot| hash64(&slot.to_le_bytes(), seed) < bound).for_each(|slot| slots.mark_wide(slot, 0));
     }
-    let slots = Box::new(slots.formed(|_| Ok(()))?);
-    let contents = match empty.ring() {
-        None => Contents::Plain(Held::Estimating(slots)),
-        Some(&ring) => Contents::Windowed(Box::new(WindowedSet { ring, held: Held::Estimating(slots) })),
-    };
-    Ok(Counter::with_contents(*empty.spec(), contents))
+    let held = Held::Estimating(Box::new(slots.formed(|_| Ok(()))?));
+    Ok(Counter::holding(*empty.spec(), held, empty.ring().copied()))
 }
 
 #[cfg(test)]

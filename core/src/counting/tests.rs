@@ -167,7 +167,7 @@ impl Pair {
         }
         assert!(!model.seen.is_empty() || counter.count() == 0);
         assert!(counter.count() > 0 || counter.is_empty());
-        let mut bytes = Counter::STRUCT_BYTES;
+        let mut bytes = Counter::own_bytes(false);
         counter.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         assert_eq!(counter.size_bytes(), bytes);
     }
@@ -451,7 +451,7 @@ fn what_does_not_fit_changes_nothing() {
             counter.add(member.to_le_bytes(), &Unlimited).unwrap();
         }
         let before = stored(&counter);
-        let rejected = counter.add([7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
+        let rejected = counter.add([7; 500], &MaxBytes(Counter::own_bytes(true) + 10));
         assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
         assert_eq!(stored(&counter), before);
     }

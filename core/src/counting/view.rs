@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::counting::counter::{Contents, Counter, with_set};
+use crate::counting::counter::Counter;
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
-use crate::counting::held::tag::Tag;
 use crate::counting::layout::Layout;
 use crate::error::{Error, Parameter};
 use crate::hash::table_hash;
@@ -73,10 +72,10 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn history(&self, time: Time) -> Result<Vec<(i64, Estimated)>, Error> {
-        let Some((set, window)) = self.windowed().zip(self.window()) else { return Ok(Vec::new()) };
+        let Some(window) = self.window() else { return Ok(Vec::new()) };
         let present = self.present_slice(time);
         let passed = present - self.reached();
-        let counts = set.history()?;
+        let counts = self.held().history(self.ages())?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
             // A manual clock begins at 0. `start` is negative for slices before that.
@@ -102,7 +101,7 @@ impl<'a> View<'a> {
 
     /// The estimated number of members in the view, with the standard error of the rounded number.
     pub fn estimated(&self) -> Estimated {
-        with_set!(self.counter, (held, ages) => held.estimated(ages, self.most_age))
+        self.counter.held().estimated(self.counter.ages(), self.most_age)
     }
 
     /// Whether the counter is exact.
@@ -118,14 +117,10 @@ impl<'a> View<'a> {
         if !self.is_exact() && (self.counter.params().exact_limit == 0 || self.has_any()) {
             return Err(self.counter.not_exact());
         }
-        let (plain, windowed) = match self.counter.contents() {
-            Contents::Plain(held) => (held.members(), None),
-            Contents::Windowed(set) => (None, set.held.members()),
-        };
         let (ages, most_age) = (self.counter.ages(), self.most_age);
-        let is_seen = move |&(tag, _): &(u8, _)| most_age.is_some_and(|most_age| ages.age(tag) <= most_age);
-        let plain = plain.map(Members::iter).unwrap_or_default().map(|((), member)| member);
-        Ok(plain.chain(windowed.map(Members::iter).unwrap_or_default().filter(is_seen).map(|(_, member)| member)))
+        let all = self.counter.held().members().map(Members::iter).unwrap_or_default();
+        let seen = all.filter(move |&(tag, _)| most_age.is_some_and(|most_age| ages.age(tag) <= most_age));
+        Ok(seen.map(|(_, member)| member))
     }
 
     /// Whether `item` is a member in the view.
@@ -134,25 +129,26 @@ impl<'a> View<'a> {
     /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
-        Ok(self.age_of(item, table_hash(item))?.is_some())
+        Ok(self.find(item, table_hash(item))?.is_some())
     }
 
-    /// The age, in slices, of the member `item` with this [`table_hash`]; `None` if `item` is no member. Without a
-    /// window the age is 0.
+    /// The byte offset of the member `item` with this [`table_hash`], and its age in slices; `None` if `item` is no
+    /// member. Without a window the age is 0.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
     #[inline]
-    pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
-        with_set!(self.counter, (held, ages) => match held {
+    pub(super) fn find(&self, item: &[u8], hash: u64) -> Result<Option<(usize, u8)>, Error> {
+        match self.counter.held() {
             Held::Exact(members) => {
-                let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
-                Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
+                let ages = self.counter.ages();
+                let found = members.find(item, hash).map(|(offset, tag)| (offset, ages.age(tag)));
+                Ok(found.filter(|&(_, age)| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
             // A bitmap cannot tell whether `item` is a member. So `members` returns an error, unless it knows that the
             // view has no members.
             Held::Estimating(_) => self.members().map(|_| None),
-        })
+        }
     }
 
     /// A counter of the members in the view. It is the counter itself if the view has all members, otherwise a new
@@ -169,24 +165,18 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(super) fn plain(&self) -> Result<Cow<'a, Counter>, Error> {
-        let Some(set) = self.counter.windowed() else { return Ok(Cow::Borrowed(self.counter)) };
-        let (&spec, ages) = (self.counter.spec(), set.ring.ages());
+        if self.counter.ring().is_none() {
+            return Ok(Cow::Borrowed(self.counter));
+        }
+        let (&spec, ages) = (self.counter.spec(), self.counter.ages());
         let Some(most_age) = self.most_age.filter(|_| self.has_any()) else {
             return Counter::new(spec.params).map(Cow::Owned);
         };
-        Ok(Cow::Owned(match &set.held {
-            Held::Exact(held) => {
-                let (mut members, mut buffer) = (Members::new(), [0; 64]);
-                for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
-                    members.insert(member.text_in(&mut buffer), ())?;
-                }
-                Counter::with_contents(spec, Contents::Plain(Held::Exact(members)))
-            }
-            Held::Estimating(_) => {
-                let slots = union_of(spec.layout, &[*self])?.formed(|_| Ok(()))?;
-                Counter::with_contents(spec, Contents::Plain(Held::Estimating(Box::new(slots))))
-            }
-        }))
+        let held = match self.counter.held() {
+            Held::Exact(all) => Held::Exact(all.within(ages, most_age)?),
+            Held::Estimating(_) => Held::Estimating(Box::new(union_of(spec.layout, &[*self])?.formed(|_| Ok(()))?)),
+        };
+        Ok(Cow::Owned(Counter::holding(spec, held, None)))
     }
 
     pub(super) fn has_any(&self) -> bool {
@@ -205,7 +195,7 @@ impl<'a> View<'a> {
     /// The encoded members of the whole counter, and the prefix that they may have in common. Both are empty if the
     /// counter estimates.
     pub(super) fn arena(&self) -> (&'a [u8], &'a [u8]) {
-        with_set!(self.counter, (held, _) => held.members().map(Members::arena).unwrap_or_default())
+        self.counter.held().members().map(Members::arena).unwrap_or_default()
     }
 
     /// Equal for views of the same members of the same counter.

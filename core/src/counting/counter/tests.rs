@@ -53,7 +53,7 @@ fn an_empty_counter_is_small() {
     for exact_limit in [0, 250] {
         let counter = counter(params(0.0025, exact_limit), []);
         assert!(counter.size_bytes() <= 224, "{} bytes", counter.size_bytes());
-        assert!(exact_limit == 0 || counter.size_bytes() == Counter::STRUCT_BYTES);
+        assert!(exact_limit == 0 || counter.size_bytes() == Counter::own_bytes(false));
         assert_eq!(counter.count(), 0);
         assert_eq!(counter.standard_error(), 0.0);
         assert_eq!(counter.is_exact(), exact_limit > 0);
@@ -125,7 +125,7 @@ fn exactness_ends_with_the_bytes_asked_for() {
 
 #[test]
 fn adding_over_the_limit_changes_nothing() {
-    for bytes in [Counter::STRUCT_BYTES, 400, 1000, 1500, 2200] {
+    for bytes in [Counter::own_bytes(false), 400, 1000, 1500, 2200] {
         let limit = MaxBytes(bytes);
         let mut counter = Counter::new(params(0.01, 20)).unwrap();
         let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();

@@ -55,6 +55,11 @@ impl Ages {
         self.modulus > 1
     }
 
+    /// The number of bytes of a member's tag: 0 without a window, otherwise 1.
+    pub(in crate::counting) fn tag_bytes(self) -> usize {
+        usize::from(self.has_tags())
+    }
+
     /// The number of bits in a cell of a bitmap: 1, 4 or 8. The cell of a slot has the slice tag of the slot, or 0 if
     /// the slot is free.
     #[inline(always)]

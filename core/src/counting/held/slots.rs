@@ -23,10 +23,8 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
-use crate::counting::held::adding::Adding;
 use crate::counting::held::cells;
 use crate::counting::held::ring::Ages;
-use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts, slots_of};
 use crate::error::Error;
 use crate::hash::{self, CHUNK};
@@ -336,19 +334,18 @@ impl Slots {
     /// # Errors
     /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the slots are unchanged.
     #[inline(always)]
-    pub(in crate::counting) fn mark<T: Tag>(
-        &mut self,
-        slot: u32,
-        adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Mark, Error> {
+    pub(in crate::counting) fn mark(&mut self, slot: u32, tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         let segment = self.layout.segment_of(slot);
         if segment >= self.end.into() {
-            return self.mark_later(slot, adding);
+            return self.mark_later(slot, tag, limit);
         }
         let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
-        // Without a window, `ages` is a constant, which makes the compiled code shorter.
-        let ages = if T::BYTES == 0 { Ages::PLAIN } else { adding.ages };
-        let mark = cells::mark(&mut self.window, slot as usize, adding.tag.of_slot(), ages);
+        // Without a window, the tag and `ages` are constants, which makes the compiled code shorter.
+        let mark = if self.ages.has_tags() {
+            cells::mark(&mut self.window, slot as usize, tag, self.ages)
+        } else {
+            cells::mark(&mut self.window, slot as usize, Ages::PLAIN.newest, Ages::PLAIN)
+        };
         if mark == Mark::New {
             self.count_new(segment);
         }
@@ -361,22 +358,23 @@ impl Slots {
     /// # Errors
     /// The errors of [`Self::mark`]. On error the slots before the rejected one are marked.
     #[inline(always)]
-    pub(in crate::counting) fn mark_all<T: Tag>(
+    pub(in crate::counting) fn mark_all(
         &mut self,
         hashes: &[u64],
-        adding: Adding<'_, T, impl SizeLimit>,
+        tag: u8,
+        limit: &impl SizeLimit,
         mut marked: impl FnMut(Mark),
     ) -> Result<(), Error> {
         let (mut slots, mut next) = ([0; CHUNK], 0);
         let slots = &mut slots[..hashes.len()];
         slots_of(self.layout, hashes, slots);
-        if T::BYTES > 0 {
-            return slots.iter().try_for_each(|&slot| self.mark(slot, adding).map(&mut marked));
+        if self.ages.has_tags() {
+            return slots.iter().try_for_each(|&slot| self.mark(slot, tag, limit).map(&mut marked));
         }
         // In a large counter, most slots are marked already. So only the slots that may be free are marked one by one.
         for at in hash::marked(cells::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
-            marked(self.mark(slots[at], adding)?);
+            marked(self.mark(slots[at], tag, limit)?);
             next = at + 1;
         }
         (next..slots.len()).for_each(|_| marked(Mark::Same));
@@ -409,9 +407,8 @@ impl Slots {
 
     /// Does the same as [`Self::mark`] for a slot in a segment that is stored as a list.
     #[inline(never)]
-    fn mark_later<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
-        let (limit, tag) = (adding.limit, adding.tag.of_slot());
-        let (held_bytes, ages) = (adding.held_bytes + Self::STRUCT_BYTES, self.ages);
+    fn mark_later(&mut self, slot: u32, tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
+        let (held_bytes, ages) = (Self::STRUCT_BYTES, self.ages);
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
         let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment));
         let list = &self.later[start..start + len as usize];
@@ -424,7 +421,7 @@ impl Slots {
             let window = self.first.into()..segment + 1;
             limit.check(held_bytes, heap_bytes(self.layout, &self.counts, &window, ages))?;
             *self = self.with_window(window)?;
-            return self.mark(slot, adding);
+            return self.mark(slot, tag, limit);
         }
         let num_listed = self.num_listed();
         if num_listed == list_room(self.later.len(), ages) {
@@ -439,7 +436,7 @@ impl Slots {
         let (places, tags) = lists_of(&mut self.later, ages);
         places.copy_within(at..num_listed, at + 1);
         places[at] = place;
-        if T::BYTES > 0 {
+        if ages.has_tags() {
             tags.copy_within(at..num_listed, at + 1);
             tags[at] = tag;
         }

@@ -76,7 +76,7 @@ fn check_views(views: &[View<'_>]) -> Result<(), Error> {
 }
 
 fn has(view: &View<'_>, member: Member<'_>, hash: u64) -> bool {
-    view.age_of(member.text_in(&mut [0; 64]), hash).is_ok_and(|age| age.is_some())
+    view.find(member.text_in(&mut [0; 64]), hash).is_ok_and(|found| found.is_some())
 }
 
 fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, Member<'a>)>, Error> {

@@ -50,7 +50,7 @@ impl Counter {
         limit.check(0, 0)?;
         let mut copy;
         if is_folded {
-            copy = self.empty(coarsest.params_for(self))?;
+            copy = Counter::empty(coarsest.params_for(self), self.ring().copied())?;
             copy.add_members(&[self], self.reached(), 0, limit)?;
         } else {
             copy = self.try_clone()?;
@@ -70,7 +70,7 @@ impl Counter {
         let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.ages().most_age));
         let coarsest = live.filter(|counter| counter.has_slots()).min_by_key(|counter| counter.layout());
         let (union, _) = match coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
-            Some(coarsest) => first.empty(coarsest.params_for(first))?.merged(&all, limit)?,
+            Some(coarsest) => Counter::empty(coarsest.params_for(first), first.ring().copied())?.merged(&all, limit)?,
             None => {
                 // Copying `first` is much faster than adding its bits one by one.
                 limit.check(0, first.num_bytes())?;

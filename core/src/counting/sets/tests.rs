@@ -7,7 +7,7 @@ use super::union::{diff_card, union_card};
 use crate::admission::Terms;
 use crate::counting::Params;
 use crate::counting::counter::Counter;
-use crate::counting::held::members::group::tests::GROUPS_LOOKED_AT;
+use crate::counting::held::members::index::tests::GROUPS_LOOKED_AT;
 use crate::counting::held::members::tests::LOOKED_AT;
 use crate::counting::view::standing;
 use crate::hash::tests::{COMPARED, chosen};

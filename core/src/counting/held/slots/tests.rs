@@ -1,7 +1,5 @@
 use super::*;
-use crate::counting::held::tag::Tag;
 use crate::counting::layout::{MAX_SEGMENT_BITS, MIN_SEGMENT_BITS};
-use crate::counting::params::{Params, Spec};
 use crate::hash::{CHUNK, hash64};
 use crate::size_limit::Unlimited;
 use proptest::collection::vec;
@@ -39,23 +37,15 @@ fn check(slots: &Slots) {
     assert!(bytes <= cells + cells / 4 + LEAST_ROOM as u64, "{bytes} bytes for {cells}");
 }
 
-fn adding<T: Tag>(tag: T, ages: Ages) -> Adding<'static, T, Unlimited> {
-    const SPEC: Spec =
-        Spec { params: Params { error_rate: 0.01, exact_limit: 0, exact_bytes: 1, seed: 0 }, layout: Layout::new(12) };
-    Adding { spec: &SPEC, tag, ages, held_bytes: 0, limit: &Unlimited }
-}
-
 /// Marks a list of slots without a window.
 fn mark_all(slots: &mut Slots, list: impl Iterator<Item = u32>) -> Vec<Mark> {
     let (hashes, mut marks): (Vec<_>, _) = (list.map(|slot| slots.layout.first_hash(slot)).collect(), Vec::new());
-    let adding = adding((), Ages::PLAIN);
-    hashes.chunks(CHUNK).for_each(|chunk| slots.mark_all(chunk, adding, |mark| marks.push(mark)).unwrap());
+    hashes.chunks(CHUNK).for_each(|chunk| slots.mark_all(chunk, 1, &Unlimited, |mark| marks.push(mark)).unwrap());
     marks
 }
 
 fn mark(slots: &mut Slots, slot: u32, tag: u8) -> Mark {
-    let ages = slots.ages;
-    if ages.has_tags() { slots.mark(slot, adding(tag, ages)) } else { slots.mark(slot, adding((), ages)) }.unwrap()
+    slots.mark(slot, tag, &Unlimited).unwrap()
 }
 
 /// Slots, of which early segments have more, and whole runs of neighbours.

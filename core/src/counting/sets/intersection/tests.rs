@@ -1,5 +1,4 @@
 use super::*;
-use crate::counting::counter::Contents;
 use crate::counting::estimate::standard_error;
 use crate::counting::held::Held;
 use crate::counting::held::ring::Ages;
@@ -108,7 +107,7 @@ fn made_up_bitmaps_report_nothing() {
     (0..layout.num_slots() as u32).for_each(|slot| slots.mark_wide(slot, 0));
     let slots = Box::new(slots.formed(|_| Ok(())).unwrap());
     let spec = Spec::new(params(layout, 0)).unwrap();
-    let full = Counter::with_contents(spec, Contents::Plain(Held::Estimating(slots)));
+    let full = Counter::holding(spec, Held::Estimating(slots), None);
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
     let size = one.estimated();
     let largest = full.estimated();

@@ -25,7 +25,7 @@ fn check<const BYTES: usize>(index: Index, buffer: &[u8], members: &[u64]) {
         assert_eq!(group[GROUP - 1] > 0, taken.len() == GROUP);
         for place in taken {
             let member = index.scale(0).1 * place_of(group, place) / RECORD;
-            let mut passed = group_of(members[member], index.groups);
+            let mut passed = group_of(members[member], index.groups());
             assert_eq!(group[place], fingerprint(members[member]));
             while passed != number {
                 assert!(groups[passed][GROUP - 1] > 0, "group {passed} is not full");
@@ -44,7 +44,7 @@ const RECORD: usize = 5;
 proptest! {
     #[test]
     fn an_index_has_the_members_that_are_left(
-        (len, groups) in (33usize..255).prop_flat_map(|len| (Just(len), 1u64..Index::new(len, 0, 0).groups.into())),
+        (len, groups) in (33usize..255).prop_flat_map(|len| (Just(len), 1u64..Index::new(len, 0, 0).groups().into())),
         changes in vec((any::<prop::sample::Index>(), 0u8..5), 0..600),
         (record, arena) in prop::sample::select(vec![(RECORD as u8, 0), (0, 0xffff), (0, 1 << 20)]),
     ) {
@@ -53,8 +53,8 @@ proptest! {
         for (change, kind) in changes {
             if kind > 1 && members.len() < len {
                 // The members select the last groups, so that some of them find all of the last groups full.
-                let number = index.groups as u64 - 1 - change.index(groups as usize) as u64;
-                let hash = selects(number, index.groups, kind + change.index(200) as u8);
+                let number = index.groups() as u64 - 1 - change.index(groups as usize) as u64;
+                let hash = selects(number, index.groups(), kind + change.index(200) as u8);
                 index.enter(&mut buffer, hash, members.len(), RECORD * members.len());
                 members.push(hash);
             } else if !members.is_empty() {

@@ -6,14 +6,16 @@
 //! be occupied. A member whose group is full is added to the next group. If an entry of the full group becomes free,
 //! the member moves back into it. So a removed member leaves no marker.
 
+use multiversion::multiversion;
+
 /// The number of entries in a group of the hash index. A fingerprint takes one byte.
-pub(super) const GROUP: usize = 16;
+const GROUP: usize = 16;
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the number of a member in one byte.
-pub(super) const NUMBERED: usize = GROUP + GROUP;
+const NUMBERED: usize = GROUP + GROUP;
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in two bytes.
-pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
+const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in four bytes.
-pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
+const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
 /// A set of at most this number of members has no index.
 const UNINDEXED: usize = 4;
@@ -23,9 +25,10 @@ pub(super) const PAIR: u8 = 2;
 const ORDERED: usize = 2 * GROUP;
 /// The largest average number of members per group of the hash index.
 const GROUP_MEMBERS: usize = 15;
-/// The possible numbers of groups in the hash index. Each is more than twice the previous number, because growing the
-/// index hashes all members again and so must be rare. The largest is enough for the largest counter.
-const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
+/// The possible numbers of groups in the hash index, up to that of the largest counter. From 3 on, each is more than
+/// twice the previous number, because growing the index hashes all members again and so must be rare. The last two are
+/// never used; they make the bounds check of [`Index::groups`] needless.
+const GROUPS: [u16; 16] = [0, 1, 2, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607, 4607, 4607];
 
 /// If removing members from the index would search more groups than this, the index is rebuilt instead, which is
 /// faster.
@@ -50,7 +53,8 @@ pub(super) enum Places {
 /// The size of a hash index, and the kind of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Index {
-    pub(super) groups: u16,
+    /// The place of the number of groups in [`GROUPS`].
+    step: u8,
     /// The length of each encoded member with its slice tag; 0 if the lengths differ or exceed 255 bytes.
     pub(super) record: u8,
     pub(super) places: Places,
@@ -60,23 +64,35 @@ impl Index {
     /// The smallest hash index for `len` members whose encodings take `arena` bytes. `record` is the length of each
     /// encoded member with its slice tag; 0 if the lengths differ.
     pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
-        let fits = |groups: &u16| len <= GROUP_MEMBERS * usize::from(*groups);
-        let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
-        let (places, groups) = match len {
-            0..=UNINDEXED => (Places::Unindexed, 0),
-            ..0x100 if record == PAIR => (Places::Unindexed, 0),
-            ..=ORDERED if record > 0 => (Places::Ordered, len.div_ceil(GROUP) as u16),
-            ..0x100 if record > 0 => (Places::Number, groups),
-            _ if arena <= usize::from(u16::MAX) => (Places::Offset, groups),
-            _ => (Places::FarOffset, groups),
+        let (places, per_group) = match len {
+            0..=UNINDEXED => (Places::Unindexed, usize::MAX),
+            ..0x100 if record == PAIR => (Places::Unindexed, usize::MAX),
+            ..=ORDERED if record > 0 => (Places::Ordered, GROUP),
+            ..0x100 if record > 0 => (Places::Number, GROUP_MEMBERS),
+            _ if arena <= usize::from(u16::MAX) => (Places::Offset, GROUP_MEMBERS),
+            _ => (Places::FarOffset, GROUP_MEMBERS),
         };
-        Index { groups, record, places }
+        let needed = if per_group == usize::MAX { 0 } else { len.div_ceil(per_group) };
+        let step = GROUPS.iter().position(|&groups| usize::from(groups) >= needed).unwrap_or(GROUPS.len() - 1);
+        Index { step: step as u8, record, places }
+    }
+
+    /// The same index for encoded members of this length; 0 if the lengths differ.
+    #[inline]
+    pub(super) fn with_record(self, record: u8) -> Self {
+        Index { record, ..self }
+    }
+
+    /// The number of groups.
+    #[inline(always)]
+    pub(super) fn groups(self) -> u16 {
+        GROUPS[usize::from(self.step) % GROUPS.len()]
     }
 
     /// Whether this index has room for `len` members that take `arena` bytes.
     #[inline]
     pub(super) fn holds(self, len: usize, record: u8, arena: usize) -> bool {
-        let (is_alike, groups) = (record > 0 && record == self.record, usize::from(self.groups));
+        let (is_alike, groups) = (record > 0 && record == self.record, usize::from(self.groups()));
         match self.places {
             Places::Unindexed => len <= UNINDEXED || is_alike && record == PAIR && len < 0x100,
             Places::Ordered => is_alike && len <= GROUP * groups,
@@ -90,13 +106,13 @@ impl Index {
     pub(super) fn members(self) -> usize {
         match self.places {
             Places::Unindexed | Places::Ordered => 0,
-            Places::Number | Places::Offset | Places::FarOffset => GROUP_MEMBERS * usize::from(self.groups),
+            Places::Number | Places::Offset | Places::FarOffset => GROUP_MEMBERS * usize::from(self.groups()),
         }
     }
 
     #[inline]
     pub(super) fn bytes(self) -> usize {
-        usize::from(self.groups) * [0, GROUP, NUMBERED, OFFSET, FAR_OFFSET][self.places as usize]
+        usize::from(self.groups()) * [0, GROUP, NUMBERED, OFFSET, FAR_OFFSET][self.places as usize]
     }
 
     /// Adds a member to the index at the end of `buffer`. The index must have room for it.
@@ -105,20 +121,75 @@ impl Index {
         match self.places {
             Places::Unindexed => {}
             Places::Ordered => buffer[ordered(buffer.len(), number)] = fingerprint(hash),
-            Places::Number => enter::<NUMBERED>(buffer, self.groups, hash, number),
-            Places::Offset => enter::<OFFSET>(buffer, self.groups, hash, offset),
-            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups, hash, offset),
+            Places::Number => enter::<NUMBERED>(buffer, self.groups(), hash, number),
+            Places::Offset => enter::<OFFSET>(buffer, self.groups(), hash, offset),
+            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups(), hash, offset),
         }
     }
 
     /// Returns `(start, unit)`: the byte offset of a member is `start + unit * value`. `value` is the number of the
     /// member if the index has numbers, and otherwise the byte offset itself. `front` is the byte offset of the first
     /// member.
+    #[inline(always)]
     pub(super) fn scale(self, front: usize) -> (usize, usize) {
         match self.places {
             Places::Ordered | Places::Number => (front, self.record.into()),
             _ => (0, 1),
         }
+    }
+
+    /// The value of a member in the index, which is its number or its byte offset; `None` if there is no such member.
+    /// `hash` is the hash of the member, and `is_it` says whether a value is that of the member. The index is at the
+    /// end of `buffer`.
+    #[inline(always)]
+    pub(super) fn find(self, buffer: &[u8], hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        match self.places {
+            Places::Unindexed => None,
+            Places::Ordered => (0..usize::from(self.groups())).find_map(|number| {
+                let group = group_at::<GROUP>(buffer, number)?;
+                places_in(group, hash).map(|place| number * GROUP + place).find(|&value| is_it(value))
+            }),
+            Places::Number => self.find_in::<NUMBERED>(buffer, hash, is_it),
+            Places::Offset => self.find_in::<OFFSET>(buffer, hash, is_it),
+            Places::FarOffset => self.find_in::<FAR_OFFSET>(buffer, hash, is_it),
+        }
+    }
+
+    #[inline(always)]
+    fn find_in<const BYTES: usize>(self, buffer: &[u8], hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        // Nearly always, it is enough to search the group that the hash selects, up to the first equal fingerprint.
+        let group = group_at::<BYTES>(buffer, group_of(hash, self.groups()))?;
+        match matches(group, fingerprint(hash)) {
+            0 if group[GROUP - 1] == 0 => None,
+            0 => self.find_anywhere::<BYTES>(buffer, hash, is_it),
+            matches => {
+                let first = place_of(group, first_place(matches));
+                if is_it(first) { Some(first) } else { self.find_anywhere::<BYTES>(buffer, hash, is_it) }
+            }
+        }
+    }
+
+    /// Does the same as [`Self::find`], but compares all members with an equal fingerprint, and goes on to the next
+    /// group after a full one.
+    #[cold]
+    #[inline(never)]
+    fn find_anywhere<const BYTES: usize>(
+        self,
+        buffer: &[u8],
+        hash: u64,
+        is_it: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let groups = usize::from(self.groups());
+        let mut number = group_of(hash, self.groups());
+        while let Some(group) = group_at::<BYTES>(buffer, number) {
+            let found = places_in(group, hash).map(|place| place_of(group, place)).find(|&value| is_it(value));
+            // A group whose last entry is free is not full, so the search ends. At least one group is never full.
+            if found.is_some() || group[GROUP - 1] == 0 {
+                return found;
+            }
+            number = if number + 1 < groups { number + 1 } else { 0 };
+        }
+        None
     }
 
     /// Removes members from the index `groups`. The value of a member in the index is its number or its byte offset.
@@ -148,7 +219,7 @@ impl Index {
 
 /// The fingerprint of a hash: one byte of the hash, but at least 1, since 0 marks a free entry.
 #[inline]
-pub(super) fn fingerprint(hash: u64) -> u8 {
+fn fingerprint(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
 
@@ -158,11 +229,29 @@ pub(super) fn group_of(hash: u64, groups: u16) -> usize {
     (((hash >> 32) * u64::from(groups)) >> 32) as usize
 }
 
+/// A group of an index at the end of `buffer`. Group 0 is the last in the buffer.
+#[inline(always)]
+fn group_at<const BYTES: usize>(buffer: &[u8], number: usize) -> Option<&[u8; BYTES]> {
+    let start = buffer.len().checked_sub((number + 1) * BYTES)?;
+    buffer.get(start..)?.first_chunk()
+}
+
+/// The entries of a group whose fingerprints equal that of `hash`. A few of the entries may have others.
+#[inline(always)]
+fn places_in<const BYTES: usize>(group: &[u8; BYTES], hash: u64) -> impl Iterator<Item = usize> {
+    let mut matches = matches(group, fingerprint(hash));
+    std::iter::from_fn(move || {
+        let place = (matches != 0).then(|| first_place(matches));
+        matches &= matches.wrapping_sub(1);
+        place
+    })
+}
+
 /// Finds the fingerprints of a group that equal `wanted`. Bit `8 n` of the result stands for fingerprint `n`, and bit
 /// `8 n + 1` for fingerprint `n + 8`. Only the first match among fingerprints 0 to 7, and the first among 8 to 15, is
 /// certain; later matches may be false (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
 #[inline(always)]
-pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
+fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = LOW << 7;
     let [first, second] = [0, 1].map(|half| {
@@ -178,7 +267,7 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
 /// The index of the first match in the result of `matches`, whose bits stand for the fingerprints 0, 8, 1, 9, ..., 7,
 /// 15, in this order.
 #[inline(always)]
-pub(super) fn first_place(matches: u64) -> usize {
+fn first_place(matches: u64) -> usize {
     let bit = matches.trailing_zeros() as usize;
     (bit / 8 + bit % 8 * 8) % GROUP
 }
@@ -186,7 +275,7 @@ pub(super) fn first_place(matches: u64) -> usize {
 /// Reads what an entry of a group has besides the fingerprint: in a group of [`NUMBERED`] bytes the number of the
 /// member, otherwise its byte offset.
 #[inline(always)]
-pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) -> usize {
+fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) -> usize {
     match BYTES {
         NUMBERED => group[GROUP + place].into(),
         OFFSET => u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]).into(),
@@ -296,6 +385,26 @@ fn remove_one<const BYTES: usize>(
         at = at.checked_sub(1).unwrap_or(last);
     }
     false
+}
+
+/// The number of the pair of bytes that equals `wanted`, counted from 1; 0 if there is none. All pairs are different.
+// The loops have no early end. So their branches are predictable, and the second compiles to vector instructions.
+#[multiversion(targets("x86_64+avx2"))]
+pub(super) fn number_of(pairs: &[[u8; 2]], wanted: [u8; 2]) -> u16 {
+    let (chunks, rest) = pairs.as_chunks::<16>();
+    if chunks.is_empty() {
+        return (1..).zip(rest).fold(0, |found, (number, &pair)| found | if pair == wanted { number } else { 0 });
+    }
+    let mut last = [[0; 2]; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut found, mut numbers) = ([0; 16], std::array::from_fn::<u16, 16, _>(|number| number as u16 + 1));
+    for chunk in chunks.iter().chain([&last]) {
+        for ((found, number), &pair) in found.iter_mut().zip(&mut numbers).zip(chunk) {
+            *found |= if pair == wanted { *number } else { 0 };
+            *number += 16;
+        }
+    }
+    found.into_iter().fold(0, |found, number| found | number)
 }
 
 #[cfg(test)]
