@@ -14,8 +14,8 @@ use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Creating, Effects, announce};
 use super::keyspace::{create, open, open_merge, replace, value_mut, values};
-use super::windows::{expiry_of, time_of};
-use crate::args::{self, Allowed, Options};
+use super::windows::{check_given, expiry_of, time_of};
+use crate::args::{self, Allowed, Options, WindowOptions};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
@@ -126,6 +126,8 @@ pub(super) struct Addition<'a, F> {
     expiry: Option<i64>,
     /// See [`Options::are_plain`].
     is_plain: bool,
+    /// The window options, which a key that exists must have.
+    window: WindowOptions,
 }
 
 impl<'a, F> Addition<'a, F> {
@@ -181,6 +183,9 @@ pub(super) fn add<'a, T: Changing>(
         value => value,
     };
     let Some(value) = value? else { return add_to_missing(ctx, key, addition, limit, add) };
+    if addition.window.seconds.is_some() && !must_obey(ctx) {
+        check_given(value, &addition.window)?;
+    }
     let before = (!value.takes_in_place(addition.items.len())).then(|| value.share());
     let mut live = live(ctx, value);
     let added = add(&mut live, false);
@@ -256,7 +261,8 @@ pub(super) fn to_default<'a, T: Changing>(
 ) -> Addition<'a, impl FnOnce() -> T::Creation> {
     let creates = config::auto_create() || must_obey(ctx);
     let create_with = creates.then_some(move || T::Creation::defaults(ctx, command));
-    Addition { verb, command, items: command.from(2), create_with, expiry: None, is_plain: true }
+    let window = WindowOptions::default();
+    Addition { verb, command, items: command.from(2), create_with, expiry: None, is_plain: true, window }
 }
 
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
@@ -275,7 +281,7 @@ fn to_given<'a, C>(
     let items = command.from(options.items.ok_or(CommandError::Arity)?);
     let create_with = (!options.no_create).then_some(|| creation);
     let (expiry, is_plain) = (options.expiry, options.are_plain());
-    Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain })
+    Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain, window: options.window })
 }
 
 /// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing key with these options.

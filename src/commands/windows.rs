@@ -126,6 +126,37 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     format!("WINDOW {} {manual} SLICES {} {refresh} {volatile} SLICE {slice}", window.seconds(), window.slices())
 }
 
+/// Checks that the window options of an `INSERT` or `ADMIT` are those of the key that exists. How a key forgets must not
+/// differ from what a caller asks for without an error. Options that were not given are not compared, and neither is
+/// `MANUAL`, which `ADVANCE CLOCK` may have ended.
+pub(super) fn check_given<T: Windowed>(value: &T, given: &args::WindowOptions) -> Result<(), CommandError> {
+    const NAME_IT: &str = "put the window in the key's name";
+    let differs = |has: String, not: String, help: &str, option: &str| {
+        Err(CommandError::Argument(format!("the key has {has}, not {not}: {help}, or leave {option} out")))
+    };
+    let Some(seconds) = given.seconds else { return Ok(()) };
+    let Some(window) = value.window() else {
+        return differs("no window".to_owned(), format!("WINDOW {seconds}"), NAME_IT, "WINDOW");
+    };
+    if window.seconds() != seconds {
+        return differs(format!("WINDOW {}", window.seconds()), seconds.to_string(), NAME_IT, "WINDOW");
+    }
+    // A new window has as few slices as cover it.
+    let covering = |slices: u64| seconds.div_ceil(seconds.div_ceil(slices));
+    match given.slices {
+        Some(slices) if covering(slices) != u64::from(window.slices()) => {
+            differs(format!("SLICES {}", window.slices()), slices.to_string(), NAME_IT, "SLICES")
+        }
+        _ if given.refresh && !value.renews() => {
+            differs("no REFRESH".to_owned(), "REFRESH".to_owned(), NAME_IT, "REFRESH")
+        }
+        _ if given.volatile && !window.is_volatile() => {
+            differs("no VOLATILE".to_owned(), "VOLATILE".to_owned(), "delete the key", "VOLATILE")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The error for a command that needs a window, on a value without one.
 pub(super) fn no_window<T: Family>() -> CommandError {
     CommandError::Argument(format!("the {} has no window of time", T::KIND))
