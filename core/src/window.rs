@@ -199,6 +199,19 @@ impl Window {
         since.max(self.oldest_live(present))
     }
 
+    /// The window of a value, if the last `seconds` are a part of it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `seconds` is 0 or exceeds the window, and [`Error::Incompatible`] without a window.
+    pub(crate) fn of_span(window: Option<&Self>, seconds: u64) -> Result<&Self, Error> {
+        let Some(window) = window else {
+            return Err(Error::incompatible(Parameter::Window, "a window of time", "none"));
+        };
+        let is_within = (1..=window.seconds()).contains(&seconds);
+        Error::check_range(is_within, Parameter::Seconds, "from 1 to the length of the window", seconds)?;
+        Ok(window)
+    }
+
     /// How a window with the newest slice `newest` must move before a change at `time`.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {

@@ -84,6 +84,8 @@ pub struct Options {
     pub limit: Option<u64>,
     pub all: bool,
     pub dry_run: bool,
+    /// The option `SINCE` of `QUERY`: only what was added in the last seconds.
+    pub since: Option<u64>,
     /// The index of the first item in the arguments.
     pub items: Option<usize>,
 }
@@ -145,6 +147,7 @@ rollcall_core::named! {
         Limit = "LIMIT",
         All = "ALL",
         DryRun = "DRYRUN",
+        Since = "SINCE",
         Window = "WINDOW",
         Manual = "MANUAL",
         Volatile = "VOLATILE",
@@ -159,6 +162,9 @@ pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
 /// The options of `ADMIT` that `INSERT` lacks.
 pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
+
+/// The options of `QUERY`.
+pub const QUERY: Allowed = &[&[Opt::Since, Opt::Items]];
 
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
@@ -255,6 +261,7 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
             options.expiry = Some(expiry(ctx, option, given)?);
         }
         Opt::Limit => options.limit = Some(limit(given)?),
+        Opt::Since => options.since = Some(count(Parameter::Seconds, given)?),
         Opt::Window => options.window.seconds = Some(count(Parameter::Window, given)?),
         Opt::Slices => options.window.slices = Some(count(Parameter::Slices, given)?),
         Opt::Slice => options.window.slice = Some(count(Parameter::Slice, given)?),

@@ -13,7 +13,7 @@ use super::changes::{self, Added, AddedItems, Changing};
 use super::creation::filters::Creation;
 use super::effects::Creating;
 use super::keyspace::value;
-use super::windows::{self, time_of};
+use super::windows::{self, NO_SINCE, bad_since, time_of};
 use super::{info, obeyed};
 use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind};
@@ -130,15 +130,35 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies for each item whether a filter contains it: `BF.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let items = args.from(2);
+    let key = ctx.open(args.get(1), Mode::Read)?;
+    reply_contained(ctx, value::<BloomFilter>(&key)?.map(|filter| present(ctx, filter)), args.from(2));
+    Ok(())
+}
+
+/// Replies for each item whether a filter contains it, or did in the last seconds: `BF.QUERY key [SINCE seconds] ITEMS
+/// item [item ...]`
+pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let options = args::options(ctx, args, 2, args::QUERY)?;
     let key = ctx.open(args.get(1), Mode::Read)?;
     let filter = value::<BloomFilter>(&key)?;
+    let view = match (filter, options.since) {
+        (Some(filter), Some(seconds)) => {
+            let since = filter.since(seconds, time_of(ctx, [filter]));
+            Some(since.map_err(|_| bad_since(filter, args.get(1), seconds, NO_SINCE))?)
+        }
+        (filter, _) => filter.map(|filter| present(ctx, filter)),
+    };
+    reply_contained(ctx, view, args.from(options.items.ok_or(CommandError::Arity)?));
+    Ok(())
+}
+
+/// Replies for each item whether `view` may contain it. A missing key has no view.
+fn reply_contained(ctx: Ctx, view: Option<Present<'_>>, items: Args<'_>) {
     ctx.reply_array(items.len());
-    match filter {
-        Some(filter) => present(ctx, filter).may_contain_all(items.bytes(), |found| ctx.reply_bool(found)),
+    match view {
+        Some(view) => view.may_contain_all(items.bytes(), |found| ctx.reply_bool(found)),
         None => items.iter().for_each(|_| ctx.reply_bool(false)),
     }
-    Ok(())
 }
 
 /// Replies with the number of items in a filter: `BF.CARD key`

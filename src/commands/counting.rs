@@ -10,7 +10,7 @@ use super::changes::{self, Added, AddedItems, Changing};
 use super::creation::counters::Creation;
 use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
-use super::windows::{self, time_of};
+use super::windows::{self, NO_SINCE, time_of};
 use super::{info, sets};
 use crate::args::{self, Allowed, Opt};
 use crate::command_error::{CommandError, Kind, quoted};
@@ -115,9 +115,23 @@ fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
 
 /// Replies for each item whether a counter contains it: `LC.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read)?;
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
+    reply_contained(ctx, view, args.from(2))
+}
+
+/// Replies for each item whether a counter contains it, or did in the last seconds: `LC.QUERY key [SINCE seconds] ITEMS
+/// item [item ...]`
+pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let options = args::options(ctx, args, 2, args::QUERY)?;
+    let key = ctx.open(args.get(1), Mode::Read)?;
+    let view = |counter| sets::view(counter, args.get(1), options.since, time_of(ctx, [counter]), NO_SINCE);
+    let view = value::<Counter>(&key)?.map(view).transpose()?;
+    reply_contained(ctx, view, args.from(options.items.ok_or(CommandError::Arity)?))
+}
+
+/// Replies for each item whether `view` has it. A missing key has no view.
+fn reply_contained(ctx: Ctx, view: Option<View<'_>>, items: Args<'_>) -> Result<(), CommandError> {
     if let Some(view) = view {
         // An estimating counter cannot answer for any item, so the reply is a single error.
         view.contains(items.get(0).bytes())?;
@@ -152,7 +166,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         return Ok(());
     }
     let seconds = back.map(|seconds| args::count(Parameter::Seconds, seconds)).transpose()?;
-    let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
+    let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]), NO_SINCE)?;
     let members = view.members()?;
     sets::reply_members(ctx, members.clone().count(), members);
     Ok(())

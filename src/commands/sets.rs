@@ -7,7 +7,7 @@ use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
 
 use super::keyspace::{open_all, value};
-use super::windows::{no_window, time_of};
+use super::windows::{NO_SINCE, bad_since, no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::number::parse_number;
@@ -66,31 +66,24 @@ impl<'a> Operands<'a> {
         let now = time_of(ctx, counters.iter().copied().flatten());
         let views = counters.iter().enumerate().filter_map(|(index, counter)| {
             let seconds = self.seconds.get(if self.seconds.len() == 1 { 0 } else { index }).copied().flatten();
-            counter.map(|counter| view(counter, self.names.get(index), seconds, now))
+            counter.map(|counter| view(counter, self.names.get(index), seconds, now, "expected - for all of it"))
         });
         let views = try_collect_ok(counters.len(), views)?;
         Ok(counters.iter().take(needed).all(Option::is_some).then_some(views))
     }
 }
 
-/// A view of the members that were added to `counter` in the last `seconds`; of all members for `None`.
+/// A view of the members that were added to `counter` in the last `seconds`; of all members for `None`. `instead` says
+/// what would be right without a window.
 pub(super) fn view<'c>(
     counter: &'c Counter,
     key: Arg<'_>,
     seconds: Option<u64>,
     now: Time,
+    instead: &str,
 ) -> Result<View<'c>, CommandError> {
     let Some(seconds) = seconds else { return Ok(counter.at(now)) };
-    let key = quoted(key.bytes());
-    let Some(window) = counter.window() else {
-        return Err(CommandError::Argument(format!(
-            "the counter {key} has no window of time: expected - for all of it"
-        )));
-    };
-    counter.since(seconds, now).map_err(|_| {
-        let most = window.seconds();
-        CommandError::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))
-    })
+    counter.since(seconds, now).map_err(|_| bad_since(counter, key, seconds, instead))
 }
 
 /// How many keys, from the first on, must exist: otherwise the result is empty.
@@ -184,7 +177,7 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let count = match value::<Counter>(&key)? {
         None => 0,
         Some(counter) if counter.window().is_none() => return Err(no_window::<Counter>()),
-        Some(counter) => view(counter, args.get(1), Some(seconds), time_of(ctx, [counter]))?.count(),
+        Some(counter) => view(counter, args.get(1), Some(seconds), time_of(ctx, [counter]), NO_SINCE)?.count(),
     };
     ctx.reply_integer(count as i64);
     Ok(())

@@ -7,9 +7,9 @@ use rollcall_core::live::Windowed;
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::args::{self, Opt, Options, narrow};
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, quoted};
 use crate::server::facts::must_obey;
-use crate::server::ffi::Ctx;
+use crate::server::ffi::{Arg, Ctx};
 use crate::types::family::Family;
 
 pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Volatile];
@@ -130,32 +130,40 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
 /// differ from what a caller asks for without an error. Options that were not given are not compared, and neither is
 /// `MANUAL`, which `ADVANCE CLOCK` may have ended.
 pub(super) fn check_given<T: Windowed>(value: &T, given: &args::WindowOptions) -> Result<(), CommandError> {
-    const NAME_IT: &str = "put the window in the key's name";
-    let differs = |has: String, not: String, help: &str, option: &str| {
-        Err(CommandError::Argument(format!("the key has {has}, not {not}: {help}, or leave {option} out")))
-    };
     let Some(seconds) = given.seconds else { return Ok(()) };
-    let Some(window) = value.window() else {
-        return differs("no window".to_owned(), format!("WINDOW {seconds}"), NAME_IT, "WINDOW");
-    };
-    if window.seconds() != seconds {
-        return differs(format!("WINDOW {}", window.seconds()), seconds.to_string(), NAME_IT, "WINDOW");
-    }
     // A new window has as few slices as cover it.
     let covering = |slices: u64| seconds.div_ceil(seconds.div_ceil(slices));
-    match given.slices {
-        Some(slices) if covering(slices) != u64::from(window.slices()) => {
-            differs(format!("SLICES {}", window.slices()), slices.to_string(), NAME_IT, "SLICES")
-        }
-        _ if given.refresh && !value.renews() => {
-            differs("no REFRESH".to_owned(), "REFRESH".to_owned(), NAME_IT, "REFRESH")
-        }
-        _ if given.volatile && !window.is_volatile() => {
-            differs("no VOLATILE".to_owned(), "VOLATILE".to_owned(), "delete the key", "VOLATILE")
-        }
-        _ => Ok(()),
-    }
+    let (has, option) = match value.window() {
+        None => (format!("no window, not WINDOW {seconds}"), "WINDOW"),
+        Some(window) => match (window.seconds(), u64::from(window.slices()), given.slices) {
+            (has, ..) if has != seconds => (format!("WINDOW {has}, not {seconds}"), "WINDOW"),
+            (_, has, Some(slices)) if has != covering(slices) => (format!("SLICES {has}, not {slices}"), "SLICES"),
+            _ if given.refresh && !value.renews() => ("a window without REFRESH".to_owned(), "REFRESH"),
+            _ if given.volatile && !window.is_volatile() => {
+                let why = "the key is not VOLATILE: leave VOLATILE out, or delete the key";
+                return Err(CommandError::Argument(why.to_owned()));
+            }
+            _ => return Ok(()),
+        },
+    };
+    Err(CommandError::Argument(format!("the key has {has}: put the window in the key's name, or leave {option} out")))
 }
+
+/// The error for `seconds`, the value of a `SINCE`, that the window of the value under `key` does not have. `instead`
+/// says what would be right without a window.
+pub(super) fn bad_since<T: Family + Windowed>(value: &T, key: Arg<'_>, seconds: u64, instead: &str) -> CommandError {
+    let key = quoted(key.bytes());
+    CommandError::Argument(match value.window() {
+        None => format!("the {} {key} has no window of time: {instead}", T::KIND),
+        Some(window) => {
+            let most = window.seconds();
+            format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}")
+        }
+    })
+}
+
+/// What is right instead of a `SINCE` in a command on one key without a window.
+pub(super) const NO_SINCE: &str = "leave SINCE out";
 
 /// The error for a command that needs a window, on a value without one.
 pub(super) fn no_window<T: Family>() -> CommandError {

@@ -9,9 +9,9 @@ use super::sub_filter::{Spec, SubFilter, SubFilterInfo, hash, num_items, try_clo
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::heap::{Mover, OnHeap};
-use crate::live::Live;
+use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
-use crate::window::Time;
+use crate::window::{Time, Window};
 
 mod admit;
 pub(crate) mod changes;
@@ -275,6 +275,31 @@ impl BloomFilter {
     pub fn at(&self, time: Time) -> Present<'_> {
         let ring = self.ring();
         self.after(ring.map_or(0, |ring| ring.windowing.window.present(ring.newest_slice, time) - ring.newest_slice))
+    }
+
+    /// A view of the items that were added in the last `seconds`. It begins with a whole slice, so it may be longer by up
+    /// to one slice. Without `refresh`, an item counts as added when it was new.
+    ///
+    /// ```
+    /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
+    /// use rollcall_core::size_limit::Unlimited;
+    /// use rollcall_core::window::{ClockSource, Time};
+    ///
+    /// let hour = Windowing::new(3600, 4, ClockSource::System, false)?;
+    /// let mut shown = BloomFilter::windowed(Params::default(), hour, 0, &Unlimited)?;
+    /// shown.live(Time::At(100)).add("ann", &Unlimited)?;
+    /// let now = Time::At(2000);
+    /// assert!(shown.at(now).may_contain("ann") && !shown.since(1000, now)?.may_contain("ann"));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `seconds` is 0 or exceeds the window, and [`Error::Incompatible`] without a window.
+    pub fn since(&self, seconds: u64, time: Time) -> Result<Present<'_>, Error> {
+        let window = Window::of_span(self.window(), seconds)?;
+        let newest = self.newest_slice().unwrap_or_default();
+        // A span never begins before the oldest slice that `newest` leaves live, so the cast loses nothing.
+        Ok(self.after((window.since(seconds, newest, time) - window.oldest_live(newest)) as u64))
     }
 
     /// A view of the filter as it will be after its window has moved forward by `slices_later` slices.

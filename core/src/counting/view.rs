@@ -10,7 +10,7 @@ use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::hash::table_hash;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
@@ -53,11 +53,7 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`] if `seconds` is 0 or exceeds the window, and [`Error::Incompatible`] without a window.
     pub fn since(&self, seconds: u64, time: Time) -> Result<View<'_>, Error> {
-        let Some(window) = self.window() else {
-            return Err(Error::incompatible(Parameter::Window, "a window of time", "none"));
-        };
-        let is_within = (1..=window.seconds()).contains(&seconds);
-        Error::check_range(is_within, Parameter::Seconds, "from 1 to the length of the window", seconds)?;
+        Window::of_span(self.window(), seconds)?;
         Ok(self.view(|window| window.since(seconds, self.reached(), time)))
     }
 

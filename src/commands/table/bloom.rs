@@ -5,7 +5,7 @@ use rollcall_core::unstable::info::OF_FILTERS;
 
 use super::super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
-    FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO,
+    FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SINCE, SOURCES, TO,
     argument, field,
 };
 use super::super::{advance, bloom, changes, dump, info};
@@ -44,6 +44,9 @@ pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.mexists" bloom::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Returns for each item whether it may be in a Bloom filter, or is certainly not"
+    c"bf.query" bloom::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, AFTER_ITEMS]
+        c"O(N*M) where N is the number of items and M the number of sub-filters"
+        c"Returns for each item whether it may be in a Bloom filter, or may have been added in the last seconds"
     c"bf.card" bloom::card, 2 READ_FAST Read CHANGES_WITH_TIME [KEY]
         c"O(1)"
         c"Returns the number of items that were added to a Bloom filter"

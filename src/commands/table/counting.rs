@@ -5,8 +5,8 @@ use rollcall_core::unstable::info::OF_COUNTERS;
 
 use super::super::argument::{
     AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
-    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SOURCES, TO, argument, field,
-    option, several,
+    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SINCE, SOURCES, TO, argument,
+    field, several,
 };
 use super::super::{advance, changes, counting, dump, info, sets};
 use super::command::{
@@ -16,7 +16,8 @@ use super::command::{
 const NUMKEYS: Argument = argument(c"numkeys", ArgumentKind::Integer);
 const KEYS: Argument = several(c"key", ArgumentKind::Key);
 /// The values of `SINCE` are documented as strings, because `-` is accepted besides numbers.
-const SINCE: Argument = Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
+const SINCE_EACH: Argument =
+    Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
 
 pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.reserve" counting::reserve, -2 WRITE_FAST Insert [
@@ -57,23 +58,23 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.merge" changes::merge::<Counter>, -3 WRITE Merge [DESTINATION, SOURCES]
         c"O(N*M) where N is the number of counters and M their bytes"
         c"Makes a counter the union of itself and others"
-    c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
+    c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of all counters together, with its standard error"
-    c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
+    c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(M*2^N) where N is the number of counters that hold estimates and M their bytes; O(N*K) while all are \
           exact, K the members of the smallest"
         c"Returns the number of members that all counters have, with its standard error"
-    c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
+    c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(N*M) where N is the number of counters and M their bytes"
         c"Returns the number of members of the first counter that are in no other, with its standard error"
-    c"lc.union" sets::union, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
+    c"lc.union" sets::union, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(N) where N is the number of members of all counters"
         c"Lists the members of all counters together, while all are exact"
-    c"lc.inter" sets::inter, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
+    c"lc.inter" sets::inter, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(N*M) where N is the number of counters and M the number of members of the smallest"
         c"Lists the members that all counters have, while all are exact"
-    c"lc.diff" sets::diff, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
+    c"lc.diff" sets::diff, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(N*M) where N is the number of counters and M the number of members of the first"
         c"Lists the members of the first counter that are in no other, while all are exact"
     c"lc.exists" counting::exists, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
@@ -82,8 +83,12 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.mexists" counting::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, while the counter is exact"
+    c"lc.query" counting::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, AFTER_ITEMS]
+        c"O(N) where N is the number of items"
+        c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the counter is \
+          exact"
     c"lc.members" counting::members, -2 READ Read CHANGES_WITH_TIME [
-        KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)
+        KEY, SINCE
     ]
         c"O(N) where N is the number of members"
         c"Lists the members of a counter while it is exact"
