@@ -45,15 +45,17 @@ pub fn window(client: &mut Client, family: &str, key: &str) -> String {
 }
 
 /// Reads whose reply may change although nobody writes, because the members of a window expire.
-const CHANGE_WITH_TIME: [&str; 21] = [
+const CHANGE_WITH_TIME: [&str; 24] = [
     "bf.card",
     "bf.exists",
     "bf.info",
     "bf.mexists",
+    "bf.query",
     "rf.card",
     "rf.exists",
     "rf.info",
     "rf.mexists",
+    "rf.query",
     "lc.count",
     "lc.countsince",
     "lc.diff",
@@ -65,6 +67,7 @@ const CHANGE_WITH_TIME: [&str; 21] = [
     "lc.intercard",
     "lc.members",
     "lc.mexists",
+    "lc.query",
     "lc.union",
     "lc.unioncard",
 ];

@@ -5,6 +5,7 @@ mod commands_beside;
 mod commands_beside_names;
 mod commands_bloom;
 mod commands_counting;
+mod commands_existing;
 mod commands_expiry;
 mod commands_json;
 mod commands_member_forms;
