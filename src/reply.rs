@@ -3,7 +3,7 @@
 use crate::command_error::{CommandError, Kind};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{FULL_REJECTED, MEMORY_REJECTED};
-use rollcall_core::admission::Admission;
+use rollcall_core::admission::{Admission, Room};
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
@@ -31,8 +31,12 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     }
 }
 
-/// Replies to `ADMIT` with an integer per item: 1 if it was added, 0 if it was known, -1 if it was rejected.
-pub fn admissions(ctx: Ctx, reported: &[Admission]) {
+/// Replies to `ADMIT` with an integer per item: 1 if it was added, 0 if it was known, -1 if it was rejected. With
+/// `WITHROOM`, this array, the room and the seconds until there is more (-1: never) are the three elements of the reply.
+pub fn admissions(ctx: Ctx, reported: &[Admission], room: Option<Room>) {
+    if room.is_some() {
+        ctx.reply_array(3);
+    }
     ctx.reply_array(reported.len());
     for one in reported {
         ctx.reply_integer(match one {
@@ -40,6 +44,11 @@ pub fn admissions(ctx: Ctx, reported: &[Admission]) {
             Admission::Known => 0,
             Admission::Rejected => -1,
         });
+    }
+    if let Some(Room { items, retry_after }) = room {
+        let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        ctx.reply_integer(signed(items));
+        ctx.reply_integer(retry_after.map_or(-1, signed));
     }
 }
 

@@ -4,6 +4,7 @@ use hashbrown::HashTable;
 
 use crate::error::Error;
 use crate::size_limit::{array_bytes, try_with_capacity};
+use crate::window::{Time, Window};
 
 /// The outcome of admission for one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,42 @@ impl Terms {
         let left = usize::try_from(self.limit.saturating_sub(present)).unwrap_or(usize::MAX);
         if self.all && new > left { 0 } else { new.min(left) }
     }
+
+    /// The room that a call leaves. `by_age` has the number of items for each age in slices, from the present slice on;
+    /// without a window it has one element. `fits` is the number of items for which a filter that does not scale has
+    /// bits. `new` is the number of distinct new items of the call. `window` comes with the present slice, if time
+    /// moves it.
+    pub(crate) fn room(&self, by_age: &[u64], fits: u64, new: usize, window: Option<(&Window, u64, Time)>) -> Room {
+        let left = |by_age: &[u64]| {
+            self.limit.saturating_sub(by_age.iter().fold(0, |sum: u64, items| sum.saturating_add(*items))).min(fits)
+        };
+        let needed = if self.all { new.max(1) as u64 } else { 1 };
+        let items = left(by_age);
+        // After `slices` slices, those of the greatest ages have expired.
+        let mut waits = 1..=by_age.len() as u64;
+        let retry_after = if items >= needed {
+            Some(0)
+        } else {
+            window.and_then(|(window, present, time)| {
+                let slices = waits.find(|&slices| left(&by_age[..by_age.len() - slices as usize]) >= needed)?;
+                let until = window.start_of(present.saturating_add(slices));
+                Some(u64::try_from(i128::from(until) - window.now(present, time)).unwrap_or(0))
+            })
+        };
+        Room { items, retry_after }
+    }
+}
+
+/// The room that a call of `ADMIT` leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// How many more new items the next call with the same limit would admit. For a filter that does not scale it is a
+    /// lower bound, exact at error rates up to 0.02.
+    pub items: u64,
+    /// The seconds until so many slices have expired that one new item has room, or, with [`Terms::all`], as many as
+    /// the call had. It is 0 if they have room now. `None` means never: without a window that follows the clock, or if
+    /// the limit itself is too small.
+    pub retry_after: Option<u64>,
 }
 
 /// The items of a call: known items, which the filter or counter holds already, and distinct new items. All memory is

@@ -23,9 +23,9 @@
 //! # Ok::<(), rollcall_core::error::Error>(())
 //! ```
 
-use crate::admission::{Admission, Terms};
+use crate::admission::{Admission, Room, Terms};
 use crate::error::Error;
-use crate::size_limit::{SizeLimit, Unlimited};
+use crate::size_limit::{SizeLimit, Unlimited, try_collect};
 use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
 /// A handle to change a filter or a counter at a given time.
@@ -135,14 +135,29 @@ pub trait Windowed: Sized + sealed::Sealed {
         added: impl FnMut(bool),
     ) -> Result<(), Error>;
 
-    /// Implements [`Live::admit`].
+    /// The number of items for each age in slices, when the window has moved forward by `slices_later` slices. Without
+    /// a window there is one element.
+    #[doc(hidden)]
+    fn by_age(&self, slices_later: u64) -> Result<Vec<u64>, Error>;
+
+    /// The age in slices of an item that has not expired.
+    #[doc(hidden)]
+    fn age_of(&self, item: &[u8]) -> Option<u64>;
+
+    /// The number of new items for which there are bits: [`u64::MAX`], except for a filter that does not scale.
+    #[doc(hidden)]
+    fn fits(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Implements [`Live::admit`]. Returns the number of distinct new items too.
     #[doc(hidden)]
     fn admit_live<'a>(
         live: &mut Live<'_, Self>,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error>;
+    ) -> Result<(Vec<Admission>, usize), Error>;
 
     /// Implements [`Live::merge`].
     #[doc(hidden)]
@@ -246,7 +261,65 @@ impl<'v, T: Windowed> Live<'v, T> {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        T::admit_live(self, items.map(AsRef::as_ref), terms, limit)
+        T::admit_live(self, items.map(AsRef::as_ref), terms, limit).map(|(reported, _)| reported)
+    }
+
+    /// Does the same as [`Self::admit`], and returns also the room that the call leaves, or, as a dry run, would leave.
+    /// `time` is the present time for the room.
+    ///
+    /// ```
+    /// use rollcall_core::admission::{Room, Terms};
+    /// use rollcall_core::counting::Counter;
+    /// use rollcall_core::size_limit::Unlimited;
+    /// use rollcall_core::window::{ClockSource, Time, Window};
+    ///
+    /// let minute = Window::new(60, 6, Counter::MAX_SLICES, ClockSource::System)?;
+    /// let mut seats = Counter::new(Default::default())?.with_window(minute, 0)?;
+    /// let (terms, now) = (Terms { limit: 2, all: false, dry_run: false }, Time::At(5));
+    /// let (_, room) = seats.live(now).admit_with_room(["ann", "ben", "cy"].into_iter(), terms, now, &Unlimited)?;
+    /// // Ann and Ben leave after the slices 0 to 6, at second 70.
+    /// assert_eq!(room, Room { items: 0, retry_after: Some(65) });
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Self::admit`].
+    pub fn admit_with_room<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a I> + Clone,
+        terms: Terms,
+        time: Time,
+        limit: &impl SizeLimit,
+    ) -> Result<(Vec<Admission>, Room), Error> {
+        let (reported, new) = T::admit_live(self, items.clone().map(AsRef::as_ref), terms, limit)?;
+        let (value, moved) = (&*self.value, self.value.window().zip(self.value.newest_slice()));
+        let (slices_later, present) = match moved.map(|(window, newest)| (window.due(newest, time), newest)) {
+            None => (0, 0),
+            Some((Move::Stay, newest)) => (0, newest),
+            Some((Move::Advance(slice), newest)) => (slice - newest, slice),
+            Some((Move::Rebase(slice), _)) => (0, slice),
+        };
+        let (mut by_age, mut fits) = (value.by_age(slices_later)?, value.fits());
+        if terms.dry_run {
+            let admitted = reported.iter().filter(|&&one| one == Admission::Admitted).count() as u64;
+            (by_age[0], fits) = (by_age[0].saturating_add(admitted), fits.saturating_sub(admitted));
+            let renews = value.renews() && !(terms.all && reported.contains(&Admission::Rejected));
+            let is_known =
+                |(item, &one): (&'a I, &Admission)| (renews && one == Admission::Known).then(|| item.as_ref());
+            let mut known = try_collect(reported.len(), items.zip(&reported).filter_map(is_known))?;
+            known.sort_unstable();
+            known.dedup();
+            // These items would be added again, and so become as young as the new ones.
+            for age in known.into_iter().filter_map(|item| value.age_of(item)) {
+                if let Some(of_age) = by_age.get_mut(age.saturating_add(slices_later) as usize) {
+                    *of_age = of_age.saturating_sub(1);
+                    by_age[0] = by_age[0].saturating_add(1);
+                }
+            }
+        }
+        let window = value.window().filter(|window| window.clock_source() == ClockSource::System);
+        let window = window.map(|window| (window, present, time));
+        Ok((reported, terms.room(&by_age, fits, new, window)))
     }
 
     /// Adds everything that `others` hold, slice by slice if they have windows. Returns whether anything changed.

@@ -165,6 +165,16 @@ impl Window {
         self.clock(Time::At(now)).unwrap_or(0)
     }
 
+    /// The present second, when `present` is the present slice. Without a clock, or after it has jumped, it is the last
+    /// second of this slice.
+    pub(crate) fn now(&self, present: u64, time: Time) -> i128 {
+        match (self.clock(time), time) {
+            // Clocks differ a little, so the newest slice may be one slice ahead of the clock.
+            (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => now.into(),
+            _ => (i128::from(present) + 1) * i128::from(self.slice_seconds()) - 1,
+        }
+    }
+
     /// The slice of the system clock; `None` with a manual clock source or without a time.
     fn clock(&self, time: Time) -> Option<u64> {
         match (self.clock_source, time) {
@@ -187,16 +197,13 @@ impl Window {
     /// The oldest of the slices that cover the last `seconds`. Slices before the Unix epoch have negative numbers.
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
-        let since = match (self.clock(time), time) {
-            // Clocks differ a little, so the newest slice may be one slice ahead of the clock.
-            (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
-                (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
-            }
-            // Without a clock, or after it has jumped, the time is assumed to be the last second of the present slice.
-            // The result is the slice of the second that lies `seconds` before.
-            _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
-        };
+        let since = (self.now(present, time) - i128::from(seconds)).div_euclid(self.slice_seconds().into());
         since.max(self.oldest_live(present))
+    }
+
+    /// The error of a call that needs a window.
+    pub(crate) fn none() -> Error {
+        Error::incompatible(Parameter::Window, "a window of time", "none")
     }
 
     /// The window of a value, if the last `seconds` are a part of it.
@@ -204,9 +211,7 @@ impl Window {
     /// # Errors
     /// [`Error::OutOfRange`] if `seconds` is 0 or exceeds the window, and [`Error::Incompatible`] without a window.
     pub(crate) fn of_span(window: Option<&Self>, seconds: u64) -> Result<&Self, Error> {
-        let Some(window) = window else {
-            return Err(Error::incompatible(Parameter::Window, "a window of time", "none"));
-        };
+        let Some(window) = window else { return Err(Self::none()) };
         let is_within = (1..=window.seconds()).contains(&seconds);
         Error::check_range(is_within, Parameter::Seconds, "from 1 to the length of the window", seconds)?;
         Ok(window)

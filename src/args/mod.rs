@@ -84,8 +84,10 @@ pub struct Options {
     pub limit: Option<u64>,
     pub all: bool,
     pub dry_run: bool,
+    pub with_room: bool,
     /// The option `SINCE` of `QUERY`: only what was added in the last seconds.
     pub since: Option<u64>,
+    pub with_ages: bool,
     /// The index of the first item in the arguments.
     pub items: Option<usize>,
 }
@@ -147,7 +149,9 @@ rollcall_core::named! {
         Limit = "LIMIT",
         All = "ALL",
         DryRun = "DRYRUN",
+        WithRoom = "WITHROOM",
         Since = "SINCE",
+        WithAges = "WITHAGES",
         Window = "WINDOW",
         Manual = "MANUAL",
         Volatile = "VOLATILE",
@@ -161,7 +165,7 @@ rollcall_core::named! {
 pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
 /// The options of `ADMIT` that `INSERT` lacks.
-pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
+pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun, Opt::WithRoom];
 
 /// The options of `QUERY`.
 pub const QUERY: Allowed = &[&[Opt::Since, Opt::Items]];
@@ -204,6 +208,8 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             Opt::NoCreate => options.no_create = true,
             Opt::All => options.all = true,
             Opt::DryRun => options.dry_run = true,
+            Opt::WithRoom => options.with_room = true,
+            Opt::WithAges => options.with_ages = true,
             Opt::Manual => options.window.manual = true,
             Opt::Volatile => options.window.volatile = true,
             Opt::Refresh => options.window.refresh = true,

@@ -293,7 +293,7 @@ pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`: adds new items while the value
+/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [WITHROOM] [options of INSERT] ITEMS item [item ...]`: adds new items while the value
 /// has fewer than `n`.
 pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = options::<T>(ctx, args, T::ADMIT_OPTIONS)?;
@@ -304,11 +304,19 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let mut rejections = 0;
     let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
-        let reported = match checked.and_then(|()| Ok(live.admit(items.bytes(), terms, &limit)?)) {
-            Ok(reported) => reported,
+        let answered = checked.and_then(|()| match options.with_room {
+            false => Ok((live.admit(items.bytes(), terms, &limit)?, None)),
+            true => {
+                let now = time_of(ctx, [live.value()]);
+                let (reported, room) = live.admit_with_room(items.bytes(), terms, now, &limit)?;
+                Ok((reported, Some(room)))
+            }
+        });
+        let (reported, room) = match answered {
+            Ok(answered) => answered,
             Err(error) => return Added { items: AddedItems::First(0), new: 0, error: Some(error) },
         };
-        reply::admissions(ctx, &reported);
+        reply::admissions(ctx, &reported, room);
         let renews = !is_new_key && live.value().renews();
         let count = |which| if terms.dry_run { 0 } else { reported.iter().filter(|&&one| one == which).count() };
         rejections = count(Admission::Rejected) as u64;

@@ -1,7 +1,7 @@
 //! The commands LC.*, which work on counters of distinct members.
 
 use rollcall_core::counting::{self, Counter, View};
-use rollcall_core::error::{Error, Parameter};
+use rollcall_core::error::Error;
 use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 use rollcall_core::unstable::size_limit::try_collect;
@@ -13,13 +13,14 @@ use super::keyspace::{open_all, value, values};
 use super::windows::{self, NO_SINCE, time_of};
 use super::{info, sets};
 use crate::args::{self, Allowed, Opt};
-use crate::command_error::{CommandError, Kind, quoted};
+use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ITEMS_REJECTED, Metric};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Seed];
 const OF_INSERT: &[Opt] = &[Opt::NoCreate, Opt::Items];
+const MEMBERS_OPTIONS: Allowed = &[&[Opt::Since, Opt::WithAges]];
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
 
 impl Changing for Counter {
@@ -145,30 +146,26 @@ fn reply_contained(ctx: Ctx, view: Option<View<'_>>, items: Args<'_>) -> Result<
     Ok(())
 }
 
-/// Replies with the members of an exact counter: `LC.MEMBERS key [SINCE seconds]`
+/// Replies with the members of an exact counter: `LC.MEMBERS key [SINCE seconds] [WITHAGES]`
 pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let back = match args.len() {
-        2 => None,
-        4 if args.get(2).bytes().eq_ignore_ascii_case(b"SINCE") => Some(args.get(3)),
-        4 => {
-            let got = quoted(args.get(2).bytes());
-            return Err(CommandError::Argument(format!("unknown option {got}: expected SINCE and seconds")));
-        }
-        _ => return Err(CommandError::Arity),
-    };
+    let options = args::options(ctx, args, 2, MEMBERS_OPTIONS)?;
     let key = ctx.open(args.get(1), Mode::Read)?;
     let Some(counter) = value::<Counter>(&key)? else {
         ctx.reply_array(0);
         return Ok(());
     };
-    if counter.window().is_none() && back.is_none() {
-        sets::reply_members(ctx, counter.count() as usize, counter.members()?);
+    let now = time_of(ctx, [counter]);
+    if options.with_ages && counter.window().is_none() {
+        return Err(windows::no_window_for(counter, args.get(1), "leave WITHAGES out"));
+    }
+    let view = sets::view(counter, args.get(1), options.since, now, NO_SINCE)?;
+    if options.with_ages {
+        sets::reply_members_with_ages(ctx, &view.members_with_ages(now)?);
         return Ok(());
     }
-    let seconds = back.map(|seconds| args::count(Parameter::Seconds, seconds)).transpose()?;
-    let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]), NO_SINCE)?;
     let members = view.members()?;
-    sets::reply_members(ctx, members.clone().count(), members);
+    let len = if counter.window().is_none() { counter.count() as usize } else { members.clone().count() };
+    sets::reply_members(ctx, len, members);
     Ok(())
 }
 

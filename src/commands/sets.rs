@@ -134,6 +134,20 @@ pub(super) fn reply_members<'m>(ctx: Ctx, len: usize, members: impl Iterator<Ite
     }
 }
 
+/// Replies with members and the seconds since the slice of their last use began: pairs in RESP3, a flat list in RESP2.
+pub(super) fn reply_members_with_ages(ctx: Ctx, members: &[(Member<'_>, u64)]) {
+    let is_resp3 = ctx.is_resp3();
+    ctx.reply_array(if is_resp3 { members.len() } else { 2 * members.len() });
+    let mut buffer = [0; 64];
+    for (member, seconds) in members {
+        if is_resp3 {
+            ctx.reply_array(2);
+        }
+        ctx.reply_bulk(member.text_in(&mut buffer));
+        ctx.reply_integer(i64::try_from(*seconds).unwrap_or(i64::MAX));
+    }
+}
+
 /// Replies with the number of members in the union of counters: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds
 /// [seconds ...]]`
 pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {

@@ -152,14 +152,14 @@ pub(super) fn check_given<T: Windowed>(value: &T, given: &args::WindowOptions) -
 /// The error for `seconds`, the value of a `SINCE`, that the window of the value under `key` does not have. `instead`
 /// says what would be right without a window.
 pub(super) fn bad_since<T: Family + Windowed>(value: &T, key: Arg<'_>, seconds: u64, instead: &str) -> CommandError {
-    let key = quoted(key.bytes());
-    CommandError::Argument(match value.window() {
-        None => format!("the {} {key} has no window of time: {instead}", T::KIND),
-        Some(window) => {
-            let most = window.seconds();
-            format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}")
-        }
-    })
+    let Some(window) = value.window() else { return no_window_for(value, key, instead) };
+    let (key, most) = (quoted(key.bytes()), window.seconds());
+    CommandError::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))
+}
+
+/// The error for an option that needs a window, if the value under `key` has none. `instead` says what would be right.
+pub(super) fn no_window_for<T: Family>(_: &T, key: Arg<'_>, instead: &str) -> CommandError {
+    CommandError::Argument(format!("the {} {} has no window of time: {instead}", T::KIND, quoted(key.bytes())))
 }
 
 /// What is right instead of a `SINCE` in a command on one key without a window.

@@ -295,12 +295,12 @@ impl<'a> Args<'a> {
     }
 
     #[inline]
-    pub fn iter(self) -> impl ExactSizeIterator<Item = Arg<'a>> {
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Arg<'a>> + Clone {
         self.0.iter().map(|arg| Arg { ptr: arg.get(), _args: PhantomData })
     }
 
     #[inline]
-    pub fn bytes(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    pub fn bytes(self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
         self.iter().map(Arg::bytes)
     }
 }

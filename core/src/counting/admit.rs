@@ -25,6 +25,10 @@ impl LookedUp<'_> {
         self.admitted > 0 || !self.renewed.is_empty()
     }
 
+    pub(super) fn num_new(&self) -> usize {
+        self.look_up.new_items().len()
+    }
+
     pub(super) fn answers(self) -> Vec<Admission> {
         self.look_up.into_answers(&self.reported)
     }

@@ -104,6 +104,21 @@ impl Windowed for Counter {
         self.window().is_some()
     }
 
+    fn by_age(&self, slices_later: u64) -> Result<Vec<u64>, Error> {
+        let mut by_age = try_filled(usize::from(self.ages().most_age) + 1, 0u64)?;
+        let slices_later = usize::try_from(slices_later).unwrap_or(usize::MAX);
+        for (age, _) in self.at(Time::Reached).aged() {
+            if let Some(members) = by_age.get_mut(slices_later.saturating_add(age.into())) {
+                *members += 1;
+            }
+        }
+        Ok(by_age)
+    }
+
+    fn age_of(&self, item: &[u8]) -> Option<u64> {
+        self.at(Time::Reached).find(item, table_hash(item)).ok().flatten().map(|(_, age)| age.into())
+    }
+
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
         // Counters with other windows number their slices differently. They are skipped here, and the merge rejects
@@ -142,14 +157,15 @@ impl Windowed for Counter {
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
+    ) -> Result<(Vec<Admission>, usize), Error> {
         let due = live.due();
         // If the clock jumped ahead and was set back, the window moves back even if no item is admitted. Otherwise,
         // until the time to which the clock had jumped, no member would expire and make room.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
+        let new = looked_up.num_new();
         if terms.dry_run {
-            return Ok(looked_up.answers());
+            return Ok((looked_up.answers(), new));
         }
         let copy = live.value.admit_looked_up(&looked_up, due, limit)?;
         if let Some(admitted) = copy {
@@ -160,7 +176,7 @@ impl Windowed for Counter {
         }
         live.outcome.changed |= looked_up.has_changes();
         live.value.renew(&looked_up, limit)?;
-        Ok(looked_up.answers())
+        Ok((looked_up.answers(), new))
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {

@@ -12,7 +12,7 @@ use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
 use crate::error::Error;
 use crate::hash::table_hash;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::{try_collect, try_with_capacity};
 use crate::window::{Time, Window};
 
 /// The part of a counter that is read: all members that have not expired at a given time, or only those added in the
@@ -113,10 +113,32 @@ impl<'a> View<'a> {
         if !self.is_exact() && (self.counter.params().exact_limit == 0 || self.has_any()) {
             return Err(self.counter.not_exact());
         }
+        Ok(self.aged().map(|(_, member)| member))
+    }
+
+    /// The members of an exact counter, each with its age in slices, in the order in which they were added.
+    pub(super) fn aged(&self) -> impl Iterator<Item = (u8, Member<'a>)> + Clone + use<'a> {
         let (ages, most_age) = (self.counter.ages(), self.most_age);
         let all = self.counter.held().members().map(Members::iter).unwrap_or_default();
-        let seen = all.filter(move |&(tag, _)| most_age.is_some_and(|most_age| ages.age(tag) <= most_age));
-        Ok(seen.map(|(_, member)| member))
+        let aged = all.map(move |(tag, member)| (ages.age(tag), member));
+        aged.filter(move |&(age, _)| most_age.is_some_and(|most_age| age <= most_age))
+    }
+
+    /// The members, each with the seconds since the slice began in which it was last added, oldest first. So these
+    /// seconds are an upper bound of a member's age. Members of one slice come in any order.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] without a window, [`Error::OutOfMemory`], and the errors of [`Self::members`].
+    pub fn members_with_ages(&self, time: Time) -> Result<Vec<(Member<'a>, u64)>, Error> {
+        let Some(window) = self.counter.window() else { return Err(Window::none()) };
+        drop(self.members()?);
+        let newest = self.counter.reached();
+        let now = window.now(window.present(newest, time), time);
+        let start = |age: u8| (i128::from(newest) - i128::from(age)) * i128::from(window.slice_seconds());
+        let seconds = |age: u8| u64::try_from(now - start(age)).unwrap_or(0);
+        let mut members = try_collect(self.count() as usize, self.aged().map(|(age, member)| (member, seconds(age))))?;
+        members.sort_unstable_by_key(|&(_, seconds)| std::cmp::Reverse(seconds));
+        Ok(members)
     }
 
     /// Whether `item` is a member in the view.

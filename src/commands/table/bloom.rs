@@ -6,7 +6,7 @@ use rollcall_core::unstable::info::OF_FILTERS;
 use super::super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SINCE, SOURCES, TO,
-    argument, field,
+    WITHROOM, argument, field,
 };
 use super::super::{advance, bloom, changes, dump, info};
 use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
@@ -32,7 +32,7 @@ pub static BLOOM: &[Command] = rows! { Filter:
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; if it is missing, creates it with these options"
     c"bf.admit" changes::admit::<BloomFilter>, -6 WRITE Insert [
-        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT,
+        KEY, LIMIT, ALL, DRYRUN, WITHROOM, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT,
         FILTER_WINDOW_OF_INSERT,
         EXPIRY, AFTER_ITEMS
     ]

@@ -5,8 +5,8 @@ use rollcall_core::unstable::info::OF_COUNTERS;
 
 use super::super::argument::{
     AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
-    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SINCE, SOURCES, TO, argument,
-    field, several,
+    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SINCE, SOURCES, TO, WITHROOM,
+    argument, field, flag, several,
 };
 use super::super::{advance, changes, counting, dump, info, sets};
 use super::command::{
@@ -34,7 +34,7 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(N) where N is the number of items"
         c"Adds items to a counter; if it is missing, creates it with these options"
     c"lc.admit" changes::admit::<Counter>, -6 WRITE Insert [
-        KEY, LIMIT, ALL, DRYRUN, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
+        KEY, LIMIT, ALL, DRYRUN, WITHROOM, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Adds new items to a counter while it has fewer than a limit; the counter stays exact"
@@ -88,9 +88,9 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the counter is \
           exact"
     c"lc.members" counting::members, -2 READ Read CHANGES_WITH_TIME [
-        KEY, SINCE
+        KEY, SINCE, flag(c"WITHAGES", c"withages")
     ]
-        c"O(N) where N is the number of members"
+        c"O(N) where N is the number of members; O(N*log(N)) with WITHAGES"
         c"Lists the members of a counter while it is exact"
     c"lc.clear" changes::clear::<Counter>, 2 CHANGE_FAST Clear [KEY]
         c"O(1)"

@@ -29,6 +29,11 @@ impl Admitting {
         self.admitted > 0 || self.renews()
     }
 
+    /// The number of distinct new items in the call.
+    pub(super) fn num_new(&self) -> usize {
+        self.sorted.new_items().len()
+    }
+
     /// Whether items that the filter has already are added again, so that they expire later.
     pub(super) fn renews(&self) -> bool {
         !self.renewed.is_empty()

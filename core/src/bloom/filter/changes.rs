@@ -9,7 +9,7 @@ use crate::error::{Error, Parameter};
 use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks, marked};
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
-use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect, try_filled, try_reserve, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 /// The largest number of sub-filters to which a filter grows. Each item is looked up in every sub-filter, so the time
@@ -62,6 +62,33 @@ impl Windowed for BloomFilter {
         self.ring().is_some_and(|ring| ring.windowing.refresh)
     }
 
+    fn by_age(&self, slices_later: u64) -> Result<Vec<u64>, Error> {
+        let slices = self.window().map_or(0, Window::slices);
+        let mut by_age = try_filled(slices as usize + 1, 0u64)?;
+        for (generation, sub_filters) in self.by_generation() {
+            let age = slices_later.saturating_add(generation.age.into());
+            if let Some(items) = by_age.get_mut(usize::try_from(age).unwrap_or(usize::MAX)) {
+                *items = num_items(sub_filters).saturating_sub(generation.renewed);
+            }
+        }
+        Ok(by_age)
+    }
+
+    fn age_of(&self, item: &[u8]) -> Option<u64> {
+        let hash = self.hasher()(item);
+        let ages = self.by_generation().filter(|(_, sub_filters)| look_up(sub_filters, hash));
+        ages.last().map(|(generation, _)| generation.age.into())
+    }
+
+    fn fits(&self) -> u64 {
+        match self.newest() {
+            [only] if self.params().expansion == 0 && only.is_full() => 0,
+            // The result of `room` may be too low, but a sub-filter that is not full takes at least one item.
+            [only] if self.params().expansion == 0 => only.room().max(1),
+            _ => u64::MAX,
+        }
+    }
+
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(ring) = self.ring() else { return Ok(Merging::default()) };
         // Filters with other windows have other slice numbers. They are skipped here, and the merge rejects them later.
@@ -110,7 +137,7 @@ impl Windowed for BloomFilter {
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
+    ) -> Result<(Vec<Admission>, usize), Error> {
         let due = live.due();
         let slices_later = match (due, live.value.newest_slice()) {
             (Move::Advance(slice), Some(newest)) => slice - newest,
@@ -120,13 +147,14 @@ impl Windowed for BloomFilter {
         // are rejected. Otherwise the filter's items would expire far too late.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
+        let new = admitting.num_new();
         live.outcome.changed |= admitting.renews();
         if admitting.adds() || rebases {
             live.make(due);
         }
         let reported = live.value.carry_out(admitting)?;
         live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
-        Ok(reported)
+        Ok((reported, new))
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
