@@ -31,7 +31,7 @@ TESTS := --workspace --locked --tests
 PROGRAMS := --workspace --locked --bins --test tool
 # Optimises the repository's own crates, for tests that add millions of items.
 OPTIMISED := --config .cargo/optimised.toml --workspace --locked
-HEAVY := --test accuracy --test allocation --test format --test windowed_counters
+HEAVY := --test accuracy --test allocation --test format --test slices --test windowed_counters
 OTHER_SERVERS := redis-8.10.2 valkey-9.1.2
 # Runs a command with the paths of a server and of RedisBloom in the environment. `make TARGET SERVER=redis-8.10.2`
 # chooses the server.

@@ -16,4 +16,4 @@ what=(--in-diff "$out/diff")
 [[ -z "${FILES:-}" ]] || what=($(printf -- '--file=%s ' $FILES))
 PATH="$target/tools/mutants/bin:$PATH" CARGO_TARGET_DIR=$out/build \
     cargo mutants --package rollcall-core --output "$out" "${what[@]}" -- \
-        ${NOTICED_BY:---lib --tests --test format --test windowed_counters}
+        ${NOTICED_BY:---lib --tests --test format --test slices --test windowed_counters}
