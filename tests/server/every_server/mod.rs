@@ -1,6 +1,7 @@
 //! Tests that every supported server has to pass: commands, options, INFO, persistence, replication.
 
 mod commands_admission;
+mod commands_asked;
 mod commands_beside;
 mod commands_beside_names;
 mod commands_bloom;
