@@ -43,30 +43,30 @@ def test_examples_print_what_is_shown(server: Any, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorials_run_from_top_to_bottom(server: Any, page: Path) -> None:
-    """Runs a tutorial's commands and programs in order on one server, as a reader would. A regression test: programs
-    reserved keys that the commands had reserved. The replies to commands are compared by tests/docs."""
+    """Runs a tutorial's commands, then its Python code as one program, on one server, as a reader would. A regression
+    test: programs reserved keys that the commands had reserved. The replies to commands are compared by tests/docs."""
     text = page.read_text()
-    programs = 0
+    programs = []
     with redis.Redis(port=server.port) as client:
         client.flushall()
         for block in re.finditer(r"^```(\w+)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
             language, code = block.groups()
             if language == "console":
+                assert not programs
                 for command in re.findall(r"^127\.0\.0\.1:6379> (.*)$", code, flags=re.MULTILINE):
                     client.execute_command(*shlex.split(command))
                 continue
-            assert language == "python"
+            assert language == "python" and "assert " in code
             installed = " ".join(re.findall(r"^    pip install (.*)$", text[: block.start()], flags=re.MULTILINE))
             for module in re.findall(r"^(?:import|from) (\w+)", code, flags=re.MULTILINE):
                 assert module in sys.stdlib_module_names or re.search(rf"\b{module}\b", installed), module
-            code = code.replace("redis://127.0.0.1:6379", f"redis://127.0.0.1:{server.port}")
-            code = code.replace("redis.Redis()", f"redis.Redis(port={server.port})")
-            assert str(server.port) in code and "assert " in code
-            run = subprocess.run([sys.executable, "-P", "-"], input=code, capture_output=True, text=True)
-            assert (run.returncode, run.stderr) == (0, "")
-            programs += 1
+            programs.append(code)
+        program = "\n\n".join(programs).replace("redis://127.0.0.1:6379", f"redis://127.0.0.1:{server.port}")
+        program = program.replace("redis.Redis()", f"redis.Redis(port={server.port})")
+        assert str(server.port) in program
+        run = subprocess.run([sys.executable, "-P", "-"], input=program, capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
         client.flushall()
-    assert programs
 
 
 def test_pages_name_the_package_as_it_is_installed() -> None:

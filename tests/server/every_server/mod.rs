@@ -40,6 +40,7 @@ mod persistence_restart;
 mod persistence_valkey_bloom;
 mod persistence_whole;
 mod persistence_windows;
+mod recipes;
 mod replication_beside;
 mod replication_effects;
 mod replication_import;
