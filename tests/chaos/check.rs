@@ -197,7 +197,7 @@ impl Look<'_> {
         let promised: Vec<u64> = key.promised(must(key)).collect();
         for piece in promised.chunks(LIST) {
             let items: Vec<Vec<u8>> = piece.iter().map(|at| key.item(*at)).collect();
-            let answers = self.ask_list("BF.MEXISTS ?", name, &items)?;
+            let answers = self.ask_list("BF.QUERY ? ITEMS", name, &items)?;
             // For a window with the system clock, items that may have expired meanwhile are not required.
             let still = must(key);
             let missing: Vec<u64> = piece

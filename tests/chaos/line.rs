@@ -18,13 +18,18 @@ pub trait Line {
     fn is_up(&self) -> bool;
 }
 
-/// The outcome of a command, from its reply.
+/// The outcome of a command, from its reply. Of an ADMIT with WITHROOM it is the array of the items' replies.
 pub fn outcome(reply: Value) -> Outcome {
     match error_text(&reply) {
         // This error may have stopped a command between two items of its list.
         Some(error) if error.contains("more than max-key-bytes") => Outcome::Unknown,
         Some(error) if passes(&error) => Outcome::Rejected,
-        _ => Outcome::Done(reply),
+        _ => match reply {
+            Value::Array(mut parts) if matches!(parts[..], [Value::Array(_), Value::Int(0..), Value::Int(-1..)]) => {
+                Outcome::Done(parts.swap_remove(0))
+            }
+            reply => Outcome::Done(reply),
+        },
     }
 }
 

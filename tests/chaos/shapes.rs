@@ -116,7 +116,7 @@ pub const SHAPES: [Shape; 19] = [
     Shape { name: "default", kind: Kind::Filter { rate: 1.0, has_card: true }, items: 2_000, ..FILTER },
     Shape {
         name: "admitting",
-        add: "BF.ADMIT ? LIMIT 1000000 CAPACITY 1000 ERROR 0.01 ITEMS",
+        add: "BF.ADMIT ? LIMIT 1000000 WITHROOM CAPACITY 1000 ERROR 0.01 ITEMS",
         items: 10_000,
         ..FILTER
     },
@@ -177,7 +177,7 @@ pub const SHAPES: [Shape; 19] = [
     Shape { name: "default-counter", kind: Kind::Theory, items: 2_000, ..COUNTER },
     Shape {
         name: "admitting-counter",
-        add: "LC.ADMIT ? LIMIT 300 EXACT 1000 BYTES 1048576 ITEMS",
+        add: "LC.ADMIT ? LIMIT 300 WITHROOM EXACT 1000 BYTES 1048576 ITEMS",
         remembers: Remembers::First(300),
         items: 400,
         ..COUNTER
