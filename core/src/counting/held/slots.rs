@@ -14,9 +14,8 @@
 //!
 //! A cell is the bit of a slot or, in a windowed counter, its tag: the slice in which it was last marked. C is the
 //! number of slots in a segment. The segments before `first` are full and take no memory. In a windowed counter `first`
-//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with more than C / 24 marked
-//! slots, or C / 16 with tags. The slots never take more memory than a bitmap of all segments, plus a quarter for
-//! unused room in lists.
+//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with too many marked slots for a
+//! list. The slots never take more memory than the cells of all segments.
 
 use std::alloc::Layout as Memory;
 use std::ops::Range;
@@ -33,15 +32,24 @@ use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
 /// The number of slots in a list that are compared at once in a search.
-const FEW: usize = 32;
+const FEW: usize = 64;
 /// The lists of marked slots (set bits) grow by at least this number of bytes.
 const LEAST_ROOM: usize = 16;
+/// The number of segments whose lists may be long. Later ones have many members only in a large counter.
+const EARLY: usize = 4;
+/// The largest number of slots in a list. An addition may move all of them.
+const LONGEST_LIST: u64 = 4096;
 
-/// A segment is stored as a list if at most one in this number of its slots is marked. At one in 16, a list of 16-bit
-/// positions is as large as the bits. Without a window, a list may only have one in 24, because adding a member to a
-/// list takes several times as long as setting a bit.
-fn listed_part(ages: Ages) -> u64 {
-    if ages.has_tags() { 16 } else { 24 }
+/// The largest number of marked slots of a segment that is stored as a list.
+///
+/// With tags, a list takes 24 bits a slot, so it is smaller than cells up to a 24th of their bits. It ends a little
+/// before, because adding a member to a list takes several times as long as writing a cell. Lists of C / 16 in all
+/// segments would be faster, but then a counter with a smaller error rate, whose segments are longer, could take less
+/// memory than one with a larger rate. Without tags, a list takes 16 bits a slot, and ends early for speed.
+fn most_listed(layout: Layout, segment: usize, ages: Ages) -> u64 {
+    let most = if segment < EARLY { LONGEST_LIST } else { layout.slots() / 16 };
+    let part = if ages.has_tags() { 28 } else { 24 };
+    most.min(layout.slots() * ages.cell_bits() as u64 / part)
 }
 
 /// The marked slots (set bits) of an estimating counter, with the cached estimate.
@@ -91,7 +99,7 @@ pub(in crate::counting) enum Own<'a> {
 fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
     let is_full = |&segment: &usize| !ages.has_tags() && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
-    let is_listed = |&segment: &usize| counts.get(segment) * listed_part(ages) <= layout.slots();
+    let is_listed = |&segment: &usize| counts.get(segment) <= most_listed(layout, segment, ages);
     let listed = (first..layout.num_segments()).rev().take_while(is_listed).count();
     first..layout.num_segments() - listed
 }
@@ -417,7 +425,7 @@ impl Slots {
         if is_marked {
             return Ok(lists_of(&mut self.later, ages).1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag)));
         }
-        if (len + 1) * listed_part(ages) > self.layout.slots() {
+        if len >= most_listed(self.layout, segment, ages) {
             let window = self.first.into()..segment + 1;
             limit.check(held_bytes, heap_bytes(self.layout, &self.counts, &window, ages))?;
             *self = self.with_window(window)?;

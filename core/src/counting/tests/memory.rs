@@ -6,7 +6,9 @@ use super::*;
 use crate::counting::held::members::Members;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::{Slots, bytes_of_counts};
+use crate::counting::layout::{LARGEST_ERRORS, Layout, MIN_SEGMENT_BITS};
 use crate::error::Limit;
+use crate::hash::hash64;
 
 /// Each window has a number of slices, and the bits of a cell.
 const WINDOWS: [(u32, u64); 2] = [(4, 4), (60, 8)];
@@ -222,6 +224,67 @@ fn a_member_is_found_whatever_its_length() {
         counter.advance(1);
         for item in &items {
             assert_eq!((counter.contains(item), counter.mark(item, &MaxBytes(0))), (Ok(true), Ok(Mark::Renewed)));
+        }
+    }
+}
+
+/// Checks the bytes of counters with the same members, in descending order of their error rates: one with a larger rate
+/// takes no more than any other, but for one size class of allocators (four per doubling).
+fn check_ascending(bytes: &[u64], members: u64, slices: u32) {
+    let mut fewest = u64::MAX / 2;
+    for &bytes_of_one in bytes.iter().rev() {
+        let class_above = (fewest + 1).next_multiple_of(1 << (fewest.ilog2() - 2));
+        assert!(bytes_of_one <= class_above, "{members} members in {slices} slices: {bytes:?}");
+        fewest = fewest.min(bytes_of_one);
+    }
+}
+
+/// Numbers of members from 10 to `most`, each larger by `step` than the one before.
+fn sizes(most: u64, step: f64) -> impl Iterator<Item = u64> {
+    let grow = move |&size: &u64| Some((size as f64 * step).ceil() as u64).filter(|&size| size <= most);
+    std::iter::successors(Some(10), grow)
+}
+
+#[test]
+fn a_larger_error_rate_takes_no_more_bytes() {
+    for (slices, moves) in [(4, false), (12, false), (24, false), (100, false), (4, true), (12, true), (24, true)] {
+        let of_rate = |error_rate| {
+            let counter = Counter::new(params(0, error_rate)).unwrap();
+            counter.with_window(window(slices, ClockSource::Manual), 0).unwrap()
+        };
+        let (mut counters, mut added) = (LARGEST_ERRORS.map(of_rate), 0);
+        for (slice, members) in (0..).zip(sizes(12_000, 1.1)) {
+            for counter in &mut counters {
+                if moves {
+                    counter.advance(slice);
+                }
+                (added..members).for_each(|item| _ = counter.mark(item.to_le_bytes(), &Unlimited).unwrap());
+            }
+            added = members;
+            check_ascending(&counters.each_ref().map(Counter::num_bytes), members, slices);
+        }
+    }
+}
+
+/// The same for many members, from the numbers of their slots.
+#[test]
+fn a_larger_error_rate_takes_no_more_bytes_for_a_million_members() {
+    let of_layout = |larger| (Layout::new(MIN_SEGMENT_BITS + larger as u32), vec![0u64; 0], SegmentCounts::default());
+    let (mut all, mut added): ([_; LARGEST_ERRORS.len()], _) = (std::array::from_fn(of_layout), 0);
+    all.iter_mut().for_each(|(layout, bits, _)| bits.resize(layout.num_slots() as usize / 64, 0));
+    for members in sizes(1_000_000, 1.1) {
+        for hash in (added..members).map(|number: u64| hash64(&number.to_le_bytes(), 7)) {
+            for (layout, bits, counts) in &mut all {
+                let slot = layout.slot_of(hash);
+                counts.add(layout.segment_of(slot), u64::from(crate::bits::set(bits, slot as usize)));
+            }
+        }
+        added = members;
+        for (slices, ages) in
+            [4, 100].map(|slices| (slices, TagRing::new(window(slices, ClockSource::Manual), 0).ages()))
+        {
+            let bytes = all.each_ref().map(|(layout, _, counts)| bytes_of_counts(*layout, counts, ages));
+            check_ascending(&bytes, members, slices);
         }
     }
 }
