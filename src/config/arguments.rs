@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use super::options::ALL;
+use super::options::{ALL, ignored};
 use crate::command_error::quoted;
 use crate::server::ffi::{Args, Ctx, NOTICE};
 
@@ -29,11 +29,6 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
 
 /// The smallest similarity, from 0 to 1, at which the error for an unknown name suggests a known name.
 const SIMILAR: f64 = 0.75;
-
-/// The log line about an ignored option for cuckoo filters.
-pub(super) fn ignored(name: &[u8], value: &str) -> String {
-    format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
-}
 
 /// The error for an argument of valkey-bloom, with its replacement; `None` for other arguments.
 fn valkey_bloom(name: &[u8]) -> Option<String> {

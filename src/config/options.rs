@@ -12,7 +12,7 @@ use rollcall_core::{bloom, counting};
 
 use crate::command_error::quoted;
 use crate::number::{parse_bytes, parse_canonical, parse_number, parse_unsigned};
-use crate::server::ffi::{OwnedString, WARNING, log_anywhere};
+use crate::server::ffi::{NOTICE, OwnedString, WARNING, log_anywhere};
 use crate::server::pages::huge;
 
 /// How an option's value is parsed, and how it is stored in 64 bits.
@@ -43,6 +43,10 @@ pub struct Setting {
     pub kind: SettingKind,
     /// Whether the option cannot change after the module has been loaded.
     pub is_fixed: bool,
+    /// Checks that a value does not conflict with other options. The error is the reason for the conflict.
+    pub check: fn(u64) -> Result<(), String>,
+    /// Called after the option was set, with its value before and now.
+    on_set: fn(&Setting, u64, u64),
     default: u64,
     /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
     initial: AtomicU64,
@@ -54,11 +58,22 @@ pub struct Setting {
 impl Setting {
     const fn new(name: &'static CStr, kind: SettingKind, default: u64) -> Self {
         let (initial, value) = (AtomicU64::new(default), AtomicU64::new(default));
-        Setting { name, kind, is_fixed: false, default, initial, value, shown: Mutex::new(None) }
+        let (is_fixed, check, on_set): (_, fn(u64) -> _, fn(&_, _, _)) = (false, |_| Ok(()), |_, _, _| ());
+        Setting { name, kind, is_fixed, check, on_set, default, initial, value, shown: Mutex::new(None) }
     }
 
     const fn fixed(mut self) -> Self {
         self.is_fixed = true;
+        self
+    }
+
+    const fn checked(mut self, check: fn(u64) -> Result<(), String>) -> Self {
+        self.check = check;
+        self
+    }
+
+    const fn on_set(mut self, on_set: fn(&Setting, u64, u64)) -> Self {
+        self.on_set = on_set;
         self
     }
 
@@ -67,17 +82,9 @@ impl Setting {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Returns the previous value.
-    pub fn set(&self, bits: u64) -> u64 {
-        if std::ptr::eq(self, &raw const HUGE_PAGES) {
-            huge::set(bits == 1);
-            let state = huge::state();
-            if bits == 1 && state != "yes" {
-                let why = format!("huge-pages yes has no effect: {state}; see \"huge-pages\" in docs/configuration.md");
-                log_anywhere(WARNING, &why);
-            }
-        }
-        self.value.swap(bits, Ordering::Relaxed)
+    pub fn set(&self, bits: u64) {
+        let before = self.value.swap(bits, Ordering::Relaxed);
+        (self.on_set)(self, before, bits);
     }
 
     /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
@@ -88,10 +95,6 @@ impl Setting {
     /// Sets the value until redis.conf is read: the argument of `loadmodule`, or with `None` the default.
     pub fn set_initial(&self, argument: Option<u64>) {
         self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
-    }
-
-    pub fn is_for_cuckoo_filters(&self) -> bool {
-        CUCKOO.iter().any(|option| std::ptr::eq(option, self))
     }
 
     /// Whether Redis 8 has this option too, without the prefix `rollcall.`.
@@ -149,14 +152,6 @@ impl Setting {
         format!("Value for `{}` must be in the range {range}", self.name.to_string_lossy())
     }
 
-    /// Checks that a value does not conflict with other options.
-    ///
-    /// # Errors
-    /// The reason for the conflict.
-    pub fn check_choice(&self, bits: u64) -> Result<(), String> {
-        if std::ptr::eq(self, &raw const BF_LAYOUT) { check_bloom_layout(layout_of(bits)) } else { Ok(()) }
-    }
-
     /// The value as `CONFIG GET` shows it.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
@@ -174,7 +169,8 @@ static BF_EXPANSION: Setting = Setting::new(
     SettingKind::FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 },
     2,
 );
-static BF_LAYOUT: Setting = Setting::new(c"bf-layout", SettingKind::Choice { words: &[c"lines", c"classic"] }, 0);
+static BF_LAYOUT: Setting = Setting::new(c"bf-layout", SettingKind::Choice { words: &[c"lines", c"classic"] }, 0)
+    .checked(|bits| check_bloom_layout(layout_of(bits)));
 static LC_ERROR_RATE: Setting = Setting::new(
     c"lc-error-rate",
     SettingKind::Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
@@ -190,7 +186,15 @@ static LC_EXACT_BYTES: Setting = Setting::new(
 static AUTO_CREATE: Setting = Setting::new(c"auto-create", SettingKind::Choice { words: &[c"yes", c"no"] }, 0);
 static MAX_KEY_BYTES: Setting =
     Setting::new(c"max-key-bytes", SettingKind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
-static HUGE_PAGES: Setting = Setting::new(c"huge-pages", SettingKind::Choice { words: &[c"no", c"yes"] }, 0);
+static HUGE_PAGES: Setting =
+    Setting::new(c"huge-pages", SettingKind::Choice { words: &[c"no", c"yes"] }, 0).on_set(|_, _, bits| {
+        huge::set(bits == 1);
+        let state = huge::state();
+        if bits == 1 && state != "yes" {
+            let why = format!("huge-pages yes has no effect: {state}; see \"huge-pages\" in docs/configuration.md");
+            log_anywhere(WARNING, &why);
+        }
+    });
 static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fixed();
 static COMMANDS: Setting =
     Setting::new(c"commands", SettingKind::Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
@@ -235,12 +239,25 @@ pub static ALL: [&Setting; 12] = [
 
 /// The options of Redis 8 for cuckoo filters, without effect, so that a redis.conf of Redis 8 works unchanged.
 pub static CUCKOO: [Setting; 5] = [
-    Setting::new(c"cf-bucket-size", SettingKind::FilterWhole { min: 1, max: 255 }, 2),
-    Setting::new(c"cf-initial-size", SettingKind::FilterWhole { min: 2, max: 1 << 30 }, 1024),
-    Setting::new(c"cf-max-iterations", SettingKind::FilterWhole { min: 1, max: 65_535 }, 20),
-    Setting::new(c"cf-expansion-factor", SettingKind::FilterWhole { min: 0, max: 32_768 }, 1),
-    Setting::new(c"cf-max-expansions", SettingKind::FilterWhole { min: 1, max: 65_536 }, 32),
+    cuckoo(c"cf-bucket-size", 1, 255, 2),
+    cuckoo(c"cf-initial-size", 2, 1 << 30, 1024),
+    cuckoo(c"cf-max-iterations", 1, 65_535, 20),
+    cuckoo(c"cf-expansion-factor", 0, 32_768, 1),
+    cuckoo(c"cf-max-expansions", 1, 65_536, 32),
 ];
+
+const fn cuckoo(name: &'static CStr, min: i64, max: i64, default: u64) -> Setting {
+    Setting::new(name, SettingKind::FilterWhole { min, max }, default).on_set(|option, before, bits| {
+        if bits != before {
+            log_anywhere(NOTICE, &ignored(option.name.to_bytes(), &option.print(bits)));
+        }
+    })
+}
+
+/// The log line about an ignored option for cuckoo filters.
+pub(super) fn ignored(name: &[u8], value: &str) -> String {
+    format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
+}
 
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {

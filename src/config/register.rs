@@ -6,11 +6,10 @@ use std::sync::PoisonError;
 
 use redis_module::raw;
 
-use super::arguments;
 use super::options::{ALL, CUCKOO, Commands, Setting, SettingKind, commands_at_first};
 use crate::server::api::api;
 use crate::server::facts;
-use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, OwnedString, RedisModuleString, WARNING, guard, log_anywhere};
+use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, WARNING, guard};
 
 /// Registers every option. The server then sets each from redis.conf, or to its initial value. If the server rejects an
 /// option, this function logs the reason and returns false.
@@ -105,10 +104,7 @@ unsafe fn set(
             let option = setting(data);
             match read(option) {
                 Ok(bits) => {
-                    if option.set(bits) != bits && option.is_for_cuckoo_filters() {
-                        let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
-                        log_anywhere(NOTICE, &line);
-                    }
+                    option.set(bits);
                     return OK;
                 }
                 Err(_) if place.is_null() => {}
@@ -150,7 +146,7 @@ unsafe extern "C" fn set_choice(
 ) -> c_int {
     let bits = u64::from(value.unsigned_abs());
     // SAFETY: the server passes the pointer that was registered, and a pointer for an error text.
-    unsafe { set(data, error, |option| option.check_choice(bits).map(|()| bits)) }
+    unsafe { set(data, error, |option| (option.check)(bits).map(|()| bits)) }
 }
 
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
