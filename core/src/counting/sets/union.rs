@@ -57,11 +57,11 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let views = &distinct(views, |at, _| at == 0)?[..];
     check_seeds(views.iter().map(View::whole))?;
-    let Some((first, others)) = views.split_first().filter(|(first, _)| first.count() > 0) else {
+    let Some((first, others)) = views.split_first().filter(|(first, _)| first.has_any()) else {
         return Ok(Estimated::exact(0));
     };
     let counted = first.estimated();
-    if others.iter().all(|other| other.count() == 0) {
+    if !others.iter().any(View::has_any) {
         return Ok(counted);
     }
     let Some(layout) = layout_of_slots(views) else {
