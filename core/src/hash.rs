@@ -1,10 +1,8 @@
 //! Hash functions for items and for stored bytes. Any change of a result would make stored values unreadable, except
 //! that of [`table_hash`].
 
-use std::iter::from_fn;
 use std::sync::OnceLock;
 
-use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
 
 /// Two 64-bit numbers from which a Bloom filter derives all positions of an item.
@@ -22,60 +20,6 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
     // For seed 0, the function without a seed gives the same hash in a third fewer instructions for a short item.
     let h = if seed == 0 { xxh3::xxh3_128(item) } else { xxh3::xxh3_128_with_seed(item, seed) };
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
-}
-
-/// A mask with one bit for each hash of a [`Chunk`].
-pub(crate) type Marks = u64;
-
-/// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
-/// cache misses overlap. The processor waits at the end of each chunk, so large chunks save time.
-pub(crate) const CHUNK: usize = Marks::BITS as usize;
-
-pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
-
-/// Replaces the hashes in a chunk by the next hashes.
-pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>) {
-    chunk.clear();
-    chunk.extend(hashes.take(CHUNK));
-}
-
-/// Like [`fill`], but takes one item from `other` after each hash, and at the end all that remain. A processor then
-/// overlaps hashing with the work of `other`.
-pub(crate) fn fill_beside(
-    chunk: &mut Chunk,
-    hashes: &mut impl Iterator<Item = Hash128>,
-    mut other: impl Iterator<Item = ()>,
-) {
-    fill(chunk, &mut hashes.inspect(|_| _ = other.next()));
-    other.for_each(|()| ());
-}
-
-/// The mask of the first `len` hashes of a chunk. `len` is at most [`CHUNK`].
-pub(crate) fn first_marks(len: usize) -> Marks {
-    Marks::MAX.checked_shr((CHUNK - len) as u32).unwrap_or(0)
-}
-
-/// The indices of the set bits of `marks`, ascending.
-#[inline(always)]
-pub(crate) fn marked(mut marks: Marks) -> impl Iterator<Item = usize> {
-    from_fn(move || {
-        if marks == 0 {
-            return None;
-        }
-        let next = marks.trailing_zeros() as usize;
-        marks &= marks - 1;
-        Some(next)
-    })
-}
-
-/// The mask of the lowest `count` set bits of `marks`.
-#[inline(always)]
-pub(crate) fn first_marked(marks: Marks, count: u64) -> Marks {
-    if count >= u64::from(Marks::BITS) {
-        return marks;
-    }
-    let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
-    marks ^ rest
 }
 
 /// XXH3-64 of `item` under `seed`. It determines the slot that a member marks in an estimating counter.

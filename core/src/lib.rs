@@ -43,6 +43,7 @@ pub(crate) mod hash;
 pub(crate) mod heap;
 pub(crate) mod info;
 pub mod live;
+pub(crate) mod marks;
 pub(crate) mod parallel;
 pub mod persist;
 pub(crate) mod rounding;

@@ -10,7 +10,8 @@ use super::bitmap::Line;
 use super::lines::line::{lay_out, line_index, places};
 use super::lines::probe;
 use super::sub_filter::SubFilter;
-use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marks, marked};
+use crate::hash::Hash128;
+use crate::marks::{CHUNK, Chunk, Marks, fill, fill_beside, first_marks, marked};
 use multiversion::multiversion;
 
 /// The number of sub-filters whose lines are prefetched together. Their lines should stay in the first-level cache.

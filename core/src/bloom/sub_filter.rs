@@ -9,7 +9,8 @@ use super::lines::probe::{self, ItemShape};
 use super::lines::sizing::{self, Geometry};
 use super::params::{BitLayout, Params};
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, Marks, classic_hash, hash128, table_hash};
+use crate::hash::{Hash128, classic_hash, hash128, table_hash};
+use crate::marks::Marks;
 use crate::shared::{Pool, Shared, own_layout};
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
 

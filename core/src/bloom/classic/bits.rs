@@ -10,7 +10,8 @@ use std::ops::Range;
 use super::super::bitmap::Line;
 use super::sizing::{Rules, Shape};
 use crate::bits;
-use crate::hash::{Hash128, Marks, marked};
+use crate::hash::Hash128;
+use crate::marks::{Marks, marked};
 
 /// The number of an item's bits that are prefetched for a look-up. In a full filter half of the bits are set, so only a
 /// quarter of absent items need more bits. The number may be changed.

@@ -6,8 +6,9 @@ use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::bloom::look_up::{look_up, look_up_chunks, prefetch_all};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
-use crate::hash::{CHUNK, Hash128, first_marks, table_hash};
+use crate::hash::{Hash128, table_hash};
 use crate::live::Windowed;
+use crate::marks::{CHUNK, first_marks};
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// An admission that is decided but not yet carried out. It owns all memory that it will need.

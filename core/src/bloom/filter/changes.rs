@@ -6,9 +6,10 @@ use crate::admission::{Admission, Terms};
 use crate::bloom::look_up::{look_up, look_up_chunk, prefetch_all, prefetch_first};
 use crate::bloom::sub_filter::{Spec, SubFilter, num_items};
 use crate::error::{Error, Parameter};
-use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks, marked};
+use crate::hash::Hash128;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
+use crate::marks::{Chunk, Marks, fill, fill_beside, first_marked, first_marks, marked};
 use crate::size_limit::{SizeLimit, try_collect, try_filled, try_reserve, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 

@@ -3,7 +3,8 @@
 
 use super::super::bitmap::Line;
 use super::line::{self, Count, line_index, pick, places};
-use crate::hash::{Hash128, Marks, marked};
+use crate::hash::Hash128;
+use crate::marks::{Marks, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;

@@ -9,7 +9,7 @@ use multiversion::multiversion;
 
 use crate::bits;
 use crate::counting::held::ring::Ages;
-use crate::hash::Marks;
+use crate::marks::Marks;
 use crate::window::Mark;
 
 /// Marks a slot of the bitmap with `tag`, if the slot is free or has the tag of an older slice.

@@ -26,8 +26,8 @@ use crate::counting::held::cells;
 use crate::counting::held::ring::Ages;
 use crate::counting::layout::{Layout, SegmentCounts, slots_of};
 use crate::error::Error;
-use crate::hash::{self, CHUNK};
 use crate::heap::Mover;
+use crate::marks::{self, CHUNK};
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
@@ -380,7 +380,7 @@ impl Slots {
             return slots.iter().try_for_each(|&slot| self.mark(slot, tag, limit).map(&mut marked));
         }
         // In a large counter, most slots are marked already. So only the slots that may be free are marked one by one.
-        for at in hash::marked(cells::may_be_free(&self.window, self.start(), slots)) {
+        for at in marks::marked(cells::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
             marked(self.mark(slots[at], tag, limit)?);
             next = at + 1;

@@ -4,7 +4,8 @@ use crate::bloom::classic::bits::PREFETCH_FROM_WORDS;
 use crate::bloom::classic::sizing::{FORCE64, NOROUND, Rules, Shape};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, Hash128, Marks, classic_hash};
+use crate::hash::{Hash128, classic_hash};
+use crate::marks::{CHUNK, Marks};
 use crate::size_limit::Unlimited;
 
 fn shape(filter: &SubFilter) -> &Shape {

@@ -4,7 +4,8 @@ use crate::bloom::lines::sizing::{self, Geometry};
 use crate::bloom::look_up::{FAR_FROM_LINES, look_up_chunk, look_up_chunks};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, Hash128, first_marks, hash128};
+use crate::hash::{Hash128, hash128};
+use crate::marks::{CHUNK, first_marks};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::counting::layout::{MAX_SEGMENT_BITS, MIN_SEGMENT_BITS};
-use crate::hash::{CHUNK, hash64};
+use crate::hash::hash64;
+use crate::marks::CHUNK;
 use crate::size_limit::Unlimited;
 use proptest::collection::vec;
 use proptest::prelude::*;
