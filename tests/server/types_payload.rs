@@ -154,38 +154,6 @@ fn values_of_unknown_encodings_are_rejected() {
 }
 
 #[test]
-fn random_bytes_in_the_place_of_a_value_are_rejected() {
-    let mut server = Server::start();
-    let mut client = server.client();
-    // A fixed pseudo-random sequence, by Knuth's MMIX generator.
-    let mut state = 0x5eed_u64;
-    let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize
-    };
-    for (what, make) in VALUES {
-        client.expect("FLUSHALL", "+OK");
-        assert!(error_text(&client.cmd(make)).is_none(), "{make}");
-        let payload = dump(&mut client, "src");
-        let (value, version) = split(&payload);
-        let scrambled: Vec<_> = (0..2000)
-            .map(|round| {
-                let mut value = value.to_vec();
-                for _ in 0..=random() % 8 {
-                    let at = 10 + random() % (value.len() - 10);
-                    // Bytes that have a meaning as length or kind, and random bytes.
-                    value[at] = [0, 1, 2, 5, 0x7f, 0x80, 0x81, 0xff, random() as u8][random() % 9];
-                }
-                (format!("{what}, round {round}"), forge(&value, version))
-            })
-            .collect();
-        let wrong = accepted(&mut client, &scrambled);
-        assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
-    }
-    server.assert_up();
-}
-
-#[test]
 fn what_is_rejected_is_logged_in_a_line() {
     let server = Server::start();
     let mut client = server.client();

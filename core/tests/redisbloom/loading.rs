@@ -1,12 +1,11 @@
 //! Tests loading of classic filters: complete, interrupted and damaged dumps.
 
-use proptest::prelude::*;
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::persist::{
-    ChunkFormat, Partial, PartialFilter, Stored, dump_partial, is_redisbloom_header, push_chunk, rdb, redisbloom,
+    ChunkFormat, Partial, PartialFilter, Stored, dump_partial, is_redisbloom_header, push_chunk, rdb,
 };
 use rollcall_core::window::Time;
 
@@ -160,76 +159,5 @@ fn damage_is_rejected_or_harmless() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         let payload = vec![0xff; 4096];
         let _ = persist::load::<BloomFilter, _>([(1, flipped), (4097, payload)], &MaxBytes(1 << 20));
-    }
-}
-
-fn any_field() -> impl Strategy<Value = Field> {
-    prop_oneof![
-        prop_oneof![any::<u64>(), 0u64..2000, (0u32..64).prop_map(|bit| 1 << bit)].prop_map(Unsigned),
-        prop_oneof![any::<f64>(), 0.0..1.0f64].prop_map(Double),
-        prop::collection::vec(any::<u8>(), 0..200).prop_map(Bytes),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
-    #[test]
-    fn any_classic_filter_reads_back_every_way(
-        capacity in 1u64..300, exponent in 0.05f64..9.0, expansion in 0u32..5,
-        items in prop::collection::vec(".{0,20}", 0..400),
-    ) {
-        let mut filter = classic(params(10f64.powf(-exponent), capacity, expansion));
-        // A filter that does not scale may be full.
-        let _ = filter.live(Time::Reached).add_all(&items, &Unlimited, |_| ());
-        let filter = filter;
-        let from_dump: BloomFilter = persist::load(dump_of(&filter), &Unlimited).unwrap();
-        prop_assert!(from_dump == filter);
-        let mut fields = HeaderOf::of(&filter).rdb();
-        for (index, sub_filter) in filter.chain().iter().enumerate() {
-            fields[4 + 8 * index + 6] = Bytes(sub_filter.as_bytes().to_vec());
-        }
-        prop_assert!(written(|sink| redisbloom::save_rdb(&filter, sink)) == fields);
-        let rdb = redisbloom::load_rdb(&mut Fields(&fields), 4, &Unlimited, &mut |_| ()).unwrap();
-        prop_assert!(rdb == filter);
-    }
-
-    #[test]
-    fn any_bytes_are_a_clean_error(
-        chunks in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..200)), 0..4),
-    ) {
-        prop_assert!(persist::load::<BloomFilter, _>(chunks, &MaxBytes(1 << 20)).is_err());
-    }
-
-    #[test]
-    fn any_forged_header_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0usize..180) {
-        let mut header = grown().header();
-        let at = at.min(header.len());
-        let len = bytes.len().min(header.len() - at);
-        header[at..at + len].copy_from_slice(&bytes[..len]);
-        let payload = (1 + 1024, vec![0xff; 1024]);
-        let _ = persist::load::<BloomFilter, _>([(1, header), payload], &MaxBytes(1 << 20));
-    }
-
-    #[test]
-    fn any_rdb_fields_are_read_or_rejected(
-        at in 0usize..28, fields in prop::collection::vec(any_field(), 1..5), encoding in 0u32..6,
-    ) {
-        let mut value = HeaderOf::of(&grown()).rdb();
-        let _ = redisbloom::load_rdb(&mut Fields(&fields), encoding, &MaxBytes(1 << 20), &mut |_| ());
-        for (index, field) in fields.into_iter().enumerate() {
-            if let Some(old) = value.get_mut(at + index) {
-                *old = field;
-            }
-        }
-        if let Ok(filter) = redisbloom::load_rdb(&mut Fields(&value), encoding, &MaxBytes(1 << 20), &mut |_| ()) {
-            // An accepted value can be used without a panic.
-            let mut filter = filter;
-            let mut live = filter.live(Time::Reached);
-            for index in 0..200 {
-                let _ = live.add(item(index), &MaxBytes(1 << 20));
-                prop_assert!(live.add(item(index), &MaxBytes(1 << 20)) != Ok(true));
-            }
-        }
     }
 }

@@ -197,47 +197,6 @@ fn exactness_ends_with_the_bytes_asked_for() {
 }
 
 #[test]
-fn counts_never_fall_by_an_addition() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (key, options) in [("fine", ""), ("coarse", "ERROR 0.02 EXACT 100"), ("few", "ERROR 0.25 EXACT 5")] {
-        for run in 0..10 {
-            client.cmd("DEL k");
-            client.expect(&format!("LC.RESERVE k {options} SEED {run}"), "+OK");
-            let mut before = 0;
-            for member in 0..270 {
-                client.cmd(&format!("LC.ADD k {key}:{member}"));
-                let count = client.int("LC.COUNT k");
-                assert!(count >= before, "{options}, seed {run}: {count} after {before}");
-                before = count;
-            }
-        }
-    }
-}
-
-#[test]
-fn empty_and_exact_counters_do_not_decide_how_fine_a_union_is() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.RESERVE fine ERROR 0.0025", "+OK");
-    add_many(&mut client, "LC.ADD fine", "x", 0..40_000);
-    let (count, error) = (client.int("LC.COUNT fine"), info(&mut client, "fine", "Standard error"));
-    assert!(number(&error) < 0.0026, "{}", show(&error));
-    client.expect("LC.RESERVE empty ERROR 0.02", "+OK");
-    client.expect("LC.RESERVE never ERROR 0.02 EXACT 0", "+OK");
-    client.cmd("LC.INSERT exact ERROR 0.02 ITEMS x1 x2 x3");
-    for command in ["LC.COUNT fine empty", "LC.COUNT never empty fine", "LC.COUNT exact fine"] {
-        assert_eq!(client.int(command), count, "{command}");
-    }
-    client.expect("LC.MERGE fine empty never exact", "+OK");
-    client.expect("LC.MERGE new exact empty fine", "+OK");
-    for key in ["fine", "new"] {
-        assert_eq!(client.int(&format!("LC.COUNT {key}")), count, "{key}");
-        assert_eq!(info(&mut client, key, "Standard error"), error, "{key}");
-    }
-}
-
-#[test]
 fn counters_need_no_capacity() {
     let server = Server::start();
     let mut client = server.client();
@@ -323,29 +282,6 @@ fn merge_gives_the_union() {
 }
 
 #[test]
-fn merged_counters_equal_one_that_saw_everything() {
-    let server = Server::start();
-    let mut client = server.client();
-    for key in ["a", "both"] {
-        add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..20_000);
-    }
-    for key in ["b", "both"] {
-        add_many(&mut client, &format!("LC.ADD {key}"), "x", 15_000..40_000);
-    }
-    let union = client.int("LC.COUNT both");
-    assert_near(union, 40_000, 0.04);
-    assert_eq!(client.int("LC.COUNT a b"), union);
-    client.expect("LC.MERGE new a b", "+OK");
-    assert_eq!(client.int("LC.COUNT new"), union);
-    assert_eq!(client.digest("new"), client.digest("both"));
-    // A small exact counter is merged with a big one.
-    client.cmd("LC.ADD few y1 y2 y3");
-    client.cmd("LC.ADD both y1 y2 y3");
-    client.expect("LC.MERGE few new", "+OK");
-    assert_eq!(client.int("LC.COUNT few"), client.int("LC.COUNT both"));
-}
-
-#[test]
 fn counters_of_different_errors_merge_at_the_larger() {
     // Merging reduces the finer counter without error: the result equals a counter that had the coarse layout from
     // the start.
@@ -427,21 +363,6 @@ fn diffcard_says_how_many_are_in_no_other() {
     server.client().cmd("LC.ADD a 1 2");
     let reply = server.client3().list("LC.DIFFCARD 2 a b");
     assert!(matches!(reply[1], Value::Double(_)), "{}", show(&reply[1]));
-}
-
-#[test]
-fn diffcard_finds_the_unread_of_fifty_thousand() {
-    let server = Server::start();
-    let mut client = server.client();
-    for key in ["delivered", "read"] {
-        client.expect(&format!("LC.RESERVE {key} ERROR 0.0025"), "+OK");
-    }
-    add_many(&mut client, "LC.ADD delivered", "user:", 0..50_000);
-    add_many(&mut client, "LC.ADD read", "user:", 100..50_000);
-    let reply = client.list("LC.DIFFCARD 2 delivered read");
-    let (estimate, error) = (number(&reply[0]), number(&reply[1]));
-    assert!(error > 0.0 && error < 12.0, "{error}");
-    assert!((estimate - 100.0).abs() <= 4.0 * error, "{estimate}");
 }
 
 #[test]

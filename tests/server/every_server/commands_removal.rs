@@ -178,18 +178,6 @@ fn a_member_goes_from_whatever_slice_it_was_seen_in() {
 }
 
 #[test]
-fn an_estimate_that_has_expired_has_no_members() {
-    let clock = Clock::at(START);
-    let server = clock.setup().start();
-    let mut client = server.client();
-    client.expect("LC.INSERT k EXACT 2 WINDOW 40 SLICES 4 ITEMS a b c", "3");
-    client.expect("LC.REM k a", ESTIMATES);
-    clock.pass(50);
-    client.expect("LC.REM k a", "0");
-    client.expect("LC.INFO k MODE", "[\"exact\"]");
-}
-
-#[test]
 fn replicas_follow() {
     let (here, there) = (Clock::at(START), Clock::at(START + 31));
     let mut pair = Pair::of(here.setup(), there.setup());

@@ -330,16 +330,31 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
         let (target, other) = (key(random(6)), key(random(6)));
         let items: Vec<_> = (0..=random(30)).map(|_| format!("i{}", random(400))).collect();
         let items = items.join(" ");
-        let options = match random(10) {
+        let options = match random(14) {
             0..3 => "WINDOW 40 SLICES 4",
             3 => "WINDOW 400 SLICES 40",
             4 => "WINDOW 40 SLICES 4 MANUAL",
             5 if family == "BF" => "WINDOW 40 SLICES 4 REFRESH",
             6 if family == "BF" => "WINDOW 40 SLICES 4 MANUAL REFRESH",
             8 => "WINDOW 7",
+            9 => {
+                if family == "BF" {
+                    "CAPACITY 10 NONSCALING"
+                } else {
+                    "ERROR 0.2 EXACT 5"
+                }
+            }
+            10 => {
+                if family == "BF" {
+                    "CAPACITY 10 EXPANSION 3 ERROR 0.1"
+                } else {
+                    "EXACT 0"
+                }
+            }
+            11 => "SEED 5",
             _ => "",
         };
-        let line = match random(24) {
+        let line = match random(26) {
             0 => format!("DEL {target}"),
             1 | 2 => format!("{family}.MERGE {target} {other}"),
             3 => format!("{family}.MERGE {target} {other} {}", key(random(6))),
@@ -350,8 +365,13 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
             8 => format!("{family}.ADVANCE {target} {}", here.now() / 10),
             9 if random(4) == 0 => format!("{family}.ADVANCE {target} CLOCK"),
             10..16 => format!("{family}.INSERT {target} {options} ITEMS {items}"),
+            24 if family == "BF" => format!("BF.RESERVE {target} 0.05 15 NONSCALING"),
+            24 => format!("LC.RESERVE {target} EXACT 3"),
+            25 if family == "BF" => format!("BF.INSERT {target} NOCREATE ITEMS {items}"),
+            25 => format!("LC.REM {target} {items}"),
             16..19 => {
-                let flags = ["", "ALL", "DRYRUN", "ALL EX 100000"][random(4) as usize];
+                // The clocks pass years, and the digest of all keys has those that have expired.
+                let flags = ["", "ALL", "DRYRUN", "ALL EX 10000000000"][random(4) as usize];
                 format!("{family}.ADMIT {target} LIMIT {} {flags} {options} ITEMS {items}", random(60))
             }
             _ if family == "BF" => format!("BF.MADD {target} {items}"),
