@@ -20,10 +20,52 @@ LINE = 120
 INDENT = " " * 4
 
 
-class Face(NamedTuple):
-    """A generated file: a class of filter commands and one of counter commands, for one way of using a client."""
+class Family(NamedTuple):
+    """The commands that a file describes: its class, and what the written files import."""
 
     file: str
+    described: str
+    name: str
+    member: str
+    imports: str
+
+
+FAMILIES = (
+    Family(
+        "_filters",
+        "FilterCommands",
+        "Filters",
+        "",
+        """from collections.abc import Iterable
+from typing import Any, Literal, cast, overload
+
+from rollcall_redis._types import Admission
+
+from ._command import Command, Item, Key, Moment, Seconds
+from ._filters import FilterCommands, Layout
+from ._reply import Chunk, FilterInfo""",
+    ),
+    Family(
+        "_counters",
+        "CounterCommands",
+        "Counters",
+        "Member",
+        """from collections.abc import Iterable
+from typing import Any, Generic, Literal, cast, overload
+
+from rollcall_redis._types import Admission, Estimate
+
+from ._command import Command, Item, Key, Moment, Seconds, Spans
+from ._counters import CounterCommands, Member
+from ._reply import Chunk, CounterInfo, Slice""",
+    ),
+)
+
+
+class Face(NamedTuple):
+    """A way of using a client. Each family has a file for it."""
+
+    suffix: str
     title: str
     prefix: str
     runner: str
@@ -33,46 +75,33 @@ class Face(NamedTuple):
 
 
 FACES = (
-    Face("_blocking.py", "Each command as a call.", "", "Run", "def", "self._run", "{}"),
-    Face("_asyncio.py", "Each command as a coroutine.", "Async", "RunAsync", "async def", "await self._run", "{}"),
-    Face("_queued.py", "Each command in a pipeline.", "Queued", "Queue", "def", "self._run", "Queued[{}]"),
+    Face("blocking", "Each command as a call.", "", "Run", "def", "self._run", "{}"),
+    Face("asyncio", "Each command as a coroutine.", "Async", "RunAsync", "async def", "await self._run", "{}"),
+    Face("queued", "Each command in a pipeline.", "Queued", "Queue", "def", "self._run", "Queued[{}]"),
 )
 
-FAMILIES = (("_filters.py", "FilterCommands", "Filters", False), ("_counters.py", "CounterCommands", "Counters", True))
 
-
-def written(face: Face) -> str:
+def written(family: Family, face: Face) -> str:
     runner = "Queue, Queued" if face.runner == "Queue" else face.runner
-    lines = [
-        f'"""{face.title} Written by scripts/python_commands.py."""',
-        "",
-        "from collections.abc import Iterable",
-        "from typing import Any, Generic, Literal, cast, overload",
-        "",
-        "from rollcall_redis._types import Admission, Estimate",
-        "",
-        "from ._command import Command, Item, Key, Moment, Seconds, Spans",
-        "from ._counters import CounterCommands, Member",
-        "from ._filters import FilterCommands, Layout",
-        "from ._reply import Chunk, CounterInfo, FilterInfo, Slice",
-        f"from ._run import {runner}",
-    ]
-    for file, described, name, is_generic in FAMILIES:
-        classes = [node for node in ast.parse((PACKAGE / file).read_text()).body if isinstance(node, ast.ClassDef)]
-        (definition,) = [node for node in classes if node.name == described]
-        member = "[Member]" if is_generic else ""
-        lines += ["", "", f"class {face.prefix}{name}{'(Generic[Member])' if is_generic else ''}:"]
-        lines += docstring(definition)
-        lines += ["", f"    def __init__(self, commands: {described}{member}, run: {face.runner}) -> None:"]
-        lines += ["        self._commands = commands", "        self._run = run"]
-        for node in definition.body:
-            if isinstance(node, ast.Assign):
-                lines += ["", f"    {ast.unparse(node)}"]
-            elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                # Overloads of one name stand together: no blank line before the others.
-                same = [other for other in definition.body if getattr(other, "name", "") == node.name]
-                lines += method(node, face, same[0] is node)
+    classes = [node for node in ast.parse(path(family.file).read_text()).body if isinstance(node, ast.ClassDef)]
+    (definition,) = [node for node in classes if node.name == family.described]
+    member, base = (f"[{family.member}]", f"(Generic[{family.member}])") if family.member else ("", "")
+    lines = [f'"""{face.title} Written by scripts/python_commands.py."""', "", *family.imports.split("\n")]
+    lines += [f"from ._run import {runner}", "", "", f"class {face.prefix}{family.name}{base}:", *docstring(definition)]
+    lines += ["", f"    def __init__(self, commands: {family.described}{member}, run: {face.runner}) -> None:"]
+    lines += ["        self._commands = commands", "        self._run = run"]
+    for node in definition.body:
+        if isinstance(node, ast.Assign):
+            lines += ["", f"    {ast.unparse(node)}"]
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            # Overloads of one name stand together: no blank line before the others.
+            same = [other for other in definition.body if getattr(other, "name", "") == node.name]
+            lines += method(node, face, same[0] is node)
     return "\n".join(lines) + "\n"
+
+
+def path(file: str) -> Path:
+    return PACKAGE / f"{file}.py"
 
 
 def docstring(node: ast.ClassDef | ast.FunctionDef, depth: int = 1) -> list[str]:
@@ -154,11 +183,13 @@ def signature(start: str, parts: list[str], end: str) -> list[str]:
     return [start, *rows, pad + end]
 
 
-drifted = {face.file: text for face in FACES if (text := written(face)) != (PACKAGE / face.file).read_text()}
+files = {path(f"{family.file}_{face.suffix}"): written(family, face) for family in FAMILIES for face in FACES}
+drifted = {file: text for file, text in files.items() if not file.exists() or file.read_text() != text}
 if sys.argv[1:] == ["--write"]:
     for file, text in drifted.items():
-        (PACKAGE / file).write_text(text)
+        file.write_text(text)
 elif sys.argv[1:]:
     raise SystemExit(__doc__)
 elif drifted:
-    raise SystemExit(f"python_commands: run scripts/python_commands.py --write: not as written: {[*drifted]}")
+    names = [file.name for file in drifted]
+    raise SystemExit(f"python_commands: run scripts/python_commands.py --write: not as written: {names}")

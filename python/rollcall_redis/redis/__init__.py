@@ -14,11 +14,14 @@ client decodes replies. Members are `bytes`, or `str` with `decode_responses=Tru
 
 from rollcall_redis._types import Admission, Estimate
 
-from ._asyncio import AsyncCounters, AsyncFilters
-from ._blocking import Counters, Filters
 from ._command import Item, Key
+from ._counters_asyncio import AsyncCounters
+from ._counters_blocking import Counters
+from ._counters_queued import QueuedCounters
+from ._filters_asyncio import AsyncFilters
+from ._filters_blocking import Filters
+from ._filters_queued import QueuedFilters
 from ._pipeline import AsyncPipeline, Pipeline
-from ._queued import QueuedCounters, QueuedFilters
 from ._reply import Chunk, CounterInfo, FilterInfo, Slice, UnexpectedReply, replies_before
 from ._rollcall import AsyncRollcall, Rollcall
 from ._run import AsyncClient, Client, Queued

@@ -7,8 +7,9 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from ._command import Command
 from ._counters import CounterCommands, Member
+from ._counters_queued import QueuedCounters
 from ._filters import FilterCommands
-from ._queued import QueuedCounters, QueuedFilters
+from ._filters_queued import QueuedFilters
 from ._reply import binary, text
 from ._run import Family, Queued, is_pipeline, send
 

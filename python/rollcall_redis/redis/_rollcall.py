@@ -2,10 +2,12 @@
 
 from typing import Any, Generic, Literal, overload
 
-from ._asyncio import AsyncCounters, AsyncFilters
-from ._blocking import Counters, Filters
 from ._counters import CounterCommands, Member
+from ._counters_asyncio import AsyncCounters
+from ._counters_blocking import Counters
 from ._filters import FilterCommands
+from ._filters_asyncio import AsyncFilters
+from ._filters_blocking import Filters
 from ._pipeline import AsyncPipeline, Pipeline
 from ._reply import binary, text
 from ._run import AsyncClient, Client, Family, Sender

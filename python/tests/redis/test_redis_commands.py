@@ -13,10 +13,13 @@ from typing import Any, Literal, get_args, get_origin, get_overloads, get_type_h
 import pytest
 
 from rollcall_redis.redis import _counters, _filters
-from rollcall_redis.redis._asyncio import AsyncCounters, AsyncFilters
-from rollcall_redis.redis._blocking import Counters, Filters
 from rollcall_redis.redis._command import Command
-from rollcall_redis.redis._queued import QueuedCounters, QueuedFilters
+from rollcall_redis.redis._counters_asyncio import AsyncCounters
+from rollcall_redis.redis._counters_blocking import Counters
+from rollcall_redis.redis._counters_queued import QueuedCounters
+from rollcall_redis.redis._filters_asyncio import AsyncFilters
+from rollcall_redis.redis._filters_blocking import Filters
+from rollcall_redis.redis._filters_queued import QueuedFilters
 
 ROOT = Path(__file__).resolve().parents[3]
 DESCRIBED: dict[str, Any] = {"bf": _filters.FilterCommands(), "lc": _counters.CounterCommands(bytes)}

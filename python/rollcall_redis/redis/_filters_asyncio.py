@@ -1,0 +1,237 @@
+"""Each command as a coroutine. Written by scripts/python_commands.py."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, cast, overload
+
+from rollcall_redis._types import Admission
+
+from ._command import Command, Item, Key, Moment, Seconds
+from ._filters import FilterCommands, Layout
+from ._reply import Chunk, FilterInfo
+from ._run import RunAsync
+
+
+class AsyncFilters:
+    """Commands on Bloom filters."""
+
+    def __init__(self, commands: FilterCommands, run: RunAsync) -> None:
+        self._commands = commands
+        self._run = run
+
+    async def reserve(
+        self,
+        key: Key,
+        error_rate: float,
+        capacity: int,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> bool:
+        """BF.RESERVE: creates an empty filter. Returns True, or raises an error if the key exists."""
+        return await self._run(
+            self._commands.reserve(
+                key,
+                error_rate,
+                capacity,
+                expansion,
+                noScale,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    create = reserve
+
+    async def add(self, key: Key, item: Item) -> bool:
+        """BF.ADD: adds an item. Returns whether it was new to the filter."""
+        return await self._run(self._commands.add(key, item))
+
+    async def madd(self, key: Key, *items: Item) -> list[bool]:
+        """BF.MADD: adds items. Returns for each, in order, whether it was new.
+
+        If a filter that does not scale becomes full, its error is raised for the remaining items. `replies_before`
+        returns the replies for the items before.
+        """
+        return await self._run(self._commands.madd(key, *items))
+
+    async def insert(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> list[bool]:
+        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first."""
+        return await self._run(
+            self._commands.insert(
+                key,
+                items,
+                capacity,
+                error_rate,
+                noCreate,
+                expansion,
+                noScale,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                volatile=volatile,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    async def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> list[Admission]:
+        """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
+
+        Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was in the filter already, -1
+        (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
+        changed.
+        """
+        return await self._run(
+            self._commands.admit(
+                key,
+                items,
+                limit,
+                capacity,
+                error_rate,
+                noCreate,
+                expansion,
+                noScale,
+                all=all,
+                dryrun=dryrun,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                volatile=volatile,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    async def exists(self, key: Key, item: Item) -> bool:
+        """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
+        return await self._run(self._commands.exists(key, item))
+
+    async def mexists(self, key: Key, *items: Item) -> list[bool]:
+        """BF.MEXISTS: whether each of several items may be in the filter, in order."""
+        return await self._run(self._commands.mexists(key, *items))
+
+    async def card(self, key: Key) -> int:
+        """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""
+        return await self._run(self._commands.card(key))
+
+    @overload
+    async def info(self, key: Key, field: None = None) -> FilterInfo: ...
+    @overload
+    async def info(self, key: Key, field: Literal["CAPACITY", "SIZE", "FILTERS", "ITEMS"]) -> int: ...
+    @overload
+    async def info(self, key: Key, field: Literal["ERROR", "FPR", "FILL"]) -> float: ...
+    @overload
+    async def info(self, key: Key, field: Literal["LAYOUT"]) -> str: ...
+    @overload
+    async def info(self, key: Key, field: Literal["WINDOW"]) -> int | None: ...
+    @overload
+    async def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> int | None: ...
+    @overload
+    async def info(self, key: Key, field: Literal["CLOCK"]) -> str | None: ...
+    @overload
+    async def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> bool | None: ...
+    async def info(self, key: Key, field: Any = None) -> Any:
+        """BF.INFO: the parameters and the state of a filter, or a single field. Most fields are only sent if named."""
+        command: Command[Any] = cast(Any, self._commands).info(key, field)
+        return await self._run(command)
+
+    async def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> bool:
+        """BF.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
+        on.
+        """
+        return await self._run(self._commands.advance(key, slice))
+
+    async def merge(self, destination: Key, *sources: Key) -> bool:
+        """BF.MERGE: makes the destination the union of itself and the sources."""
+        return await self._run(self._commands.merge(destination, *sources))
+
+    async def clear(self, key: Key) -> bool:
+        """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
+        return await self._run(self._commands.clear(key))
+
+    async def scandump(self, key: Key, iter: int) -> Chunk:
+        """BF.SCANDUMP: dumps a filter in chunks. Begin with 0, and continue with the iterator of each reply, until it
+        is 0.
+        """
+        return await self._run(self._commands.scandump(key, iter))
+
+    async def loadchunk(self, key: Key, iter: int, data: bytes) -> bool:
+        """BF.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
+        return await self._run(self._commands.loadchunk(key, iter, data))
+
+    async def debug(self, key: Key) -> list[str]:
+        """BF.DEBUG: a description of a filter and of each of its sub-filters, for people."""
+        return await self._run(self._commands.debug(key))

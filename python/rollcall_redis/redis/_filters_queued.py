@@ -1,0 +1,237 @@
+"""Each command in a pipeline. Written by scripts/python_commands.py."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, cast, overload
+
+from rollcall_redis._types import Admission
+
+from ._command import Command, Item, Key, Moment, Seconds
+from ._filters import FilterCommands, Layout
+from ._reply import Chunk, FilterInfo
+from ._run import Queue, Queued
+
+
+class QueuedFilters:
+    """Commands on Bloom filters."""
+
+    def __init__(self, commands: FilterCommands, run: Queue) -> None:
+        self._commands = commands
+        self._run = run
+
+    def reserve(
+        self,
+        key: Key,
+        error_rate: float,
+        capacity: int,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Queued[bool]:
+        """BF.RESERVE: creates an empty filter. Returns True, or raises an error if the key exists."""
+        return self._run(
+            self._commands.reserve(
+                key,
+                error_rate,
+                capacity,
+                expansion,
+                noScale,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    create = reserve
+
+    def add(self, key: Key, item: Item) -> Queued[bool]:
+        """BF.ADD: adds an item. Returns whether it was new to the filter."""
+        return self._run(self._commands.add(key, item))
+
+    def madd(self, key: Key, *items: Item) -> Queued[list[bool]]:
+        """BF.MADD: adds items. Returns for each, in order, whether it was new.
+
+        If a filter that does not scale becomes full, its error is raised for the remaining items. `replies_before`
+        returns the replies for the items before.
+        """
+        return self._run(self._commands.madd(key, *items))
+
+    def insert(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Queued[list[bool]]:
+        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first."""
+        return self._run(
+            self._commands.insert(
+                key,
+                items,
+                capacity,
+                error_rate,
+                noCreate,
+                expansion,
+                noScale,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                volatile=volatile,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Queued[list[Admission]]:
+        """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
+
+        Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was in the filter already, -1
+        (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
+        changed.
+        """
+        return self._run(
+            self._commands.admit(
+                key,
+                items,
+                limit,
+                capacity,
+                error_rate,
+                noCreate,
+                expansion,
+                noScale,
+                all=all,
+                dryrun=dryrun,
+                seed=seed,
+                layout=layout,
+                window=window,
+                manual=manual,
+                volatile=volatile,
+                slices=slices,
+                refresh=refresh,
+                ex=ex,
+                px=px,
+                exat=exat,
+                pxat=pxat,
+            )
+        )
+
+    def exists(self, key: Key, item: Item) -> Queued[bool]:
+        """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
+        return self._run(self._commands.exists(key, item))
+
+    def mexists(self, key: Key, *items: Item) -> Queued[list[bool]]:
+        """BF.MEXISTS: whether each of several items may be in the filter, in order."""
+        return self._run(self._commands.mexists(key, *items))
+
+    def card(self, key: Key) -> Queued[int]:
+        """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""
+        return self._run(self._commands.card(key))
+
+    @overload
+    def info(self, key: Key, field: None = None) -> Queued[FilterInfo]: ...
+    @overload
+    def info(self, key: Key, field: Literal["CAPACITY", "SIZE", "FILTERS", "ITEMS"]) -> Queued[int]: ...
+    @overload
+    def info(self, key: Key, field: Literal["ERROR", "FPR", "FILL"]) -> Queued[float]: ...
+    @overload
+    def info(self, key: Key, field: Literal["LAYOUT"]) -> Queued[str]: ...
+    @overload
+    def info(self, key: Key, field: Literal["WINDOW"]) -> Queued[int | None]: ...
+    @overload
+    def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> Queued[int | None]: ...
+    @overload
+    def info(self, key: Key, field: Literal["CLOCK"]) -> Queued[str | None]: ...
+    @overload
+    def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> Queued[bool | None]: ...
+    def info(self, key: Key, field: Any = None) -> Queued[Any]:
+        """BF.INFO: the parameters and the state of a filter, or a single field. Most fields are only sent if named."""
+        command: Command[Any] = cast(Any, self._commands).info(key, field)
+        return self._run(command)
+
+    def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> Queued[bool]:
+        """BF.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
+        on.
+        """
+        return self._run(self._commands.advance(key, slice))
+
+    def merge(self, destination: Key, *sources: Key) -> Queued[bool]:
+        """BF.MERGE: makes the destination the union of itself and the sources."""
+        return self._run(self._commands.merge(destination, *sources))
+
+    def clear(self, key: Key) -> Queued[bool]:
+        """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
+        return self._run(self._commands.clear(key))
+
+    def scandump(self, key: Key, iter: int) -> Queued[Chunk]:
+        """BF.SCANDUMP: dumps a filter in chunks. Begin with 0, and continue with the iterator of each reply, until it
+        is 0.
+        """
+        return self._run(self._commands.scandump(key, iter))
+
+    def loadchunk(self, key: Key, iter: int, data: bytes) -> Queued[bool]:
+        """BF.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
+        return self._run(self._commands.loadchunk(key, iter, data))
+
+    def debug(self, key: Key) -> Queued[list[str]]:
+        """BF.DEBUG: a description of a filter and of each of its sub-filters, for people."""
+        return self._run(self._commands.debug(key))
