@@ -39,7 +39,7 @@ FAMILIES = (
         """from collections.abc import Iterable
 from typing import Any, Literal, cast, overload
 
-from rollcall_redis._types import Admission
+from rollcall_redis._types import Admission, Admissions
 
 from ._command import Command, Item, Key, Moment, Seconds
 from ._filters import FilterCommands, Layout
@@ -53,7 +53,7 @@ from ._reply import Chunk, FilterInfo""",
         """from collections.abc import Iterable
 from typing import Any, Generic, Literal, cast, overload
 
-from rollcall_redis._types import Admission, Estimate
+from rollcall_redis._types import Admission, Admissions, Estimate
 
 from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member
@@ -135,8 +135,8 @@ def call(run: str, name: str, arguments: list[str], *, is_overloaded: bool) -> l
     pad = INDENT * 2
     if is_overloaded:
         # The caller has decided which overload it is.
-        line = f"{pad}command: Command[Any] = cast(Any, self._commands).{name}({', '.join(arguments)})"
-        return [line, f"{pad}return {run}(command)"]
+        start = f"{pad}command: Command[Any] = cast(Any, self._commands).{name}("
+        return [*signature(start, arguments, ")"), f"{pad}return {run}(command)"]
     line = f"{pad}return {run}(self._commands.{name}({', '.join(arguments)}))"
     if len(line) <= LINE:
         return [line]

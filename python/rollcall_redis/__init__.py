@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rollcall_redis._types import (
     Admission,
+    Admissions,
     CorruptError,
     Error,
     Estimate,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admission",
+    "Admissions",
     "BloomFilter",
     "CorruptError",
     "Counter",

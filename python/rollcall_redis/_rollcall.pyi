@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from rollcall_redis._types import Admission, Estimate
+from rollcall_redis._types import Admission, Admissions, Estimate
 
 _Item: TypeAlias = str | bytes | bytearray | memoryview
 """An item or a member. A str is encoded as UTF-8."""
@@ -85,14 +85,26 @@ class BloomFilter:
     def add_many(self, items: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
     @overload
     def add_many(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
-    def contains(self, item: _Item, now: int | None = None) -> bool: ...
+    def contains(self, item: _Item, *, since: int | timedelta | None = None, now: int | None = None) -> bool: ...
     def __contains__(self, item: _Item, /) -> bool: ...
     @overload
-    def contains_many(self, items: _Array, *, width: int | None = None, now: int | None = None) -> _Answers: ...
+    def contains_many(
+        self, items: _Array, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+    ) -> _Answers: ...
     @overload
-    def contains_many(self, items: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
+    def contains_many(
+        self, items: Buffer, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+    ) -> memoryview[bool]: ...
     @overload
-    def contains_many(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
+    def contains_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        width: None = None,
+        since: int | timedelta | None = None,
+        now: int | None = None,
+    ) -> list[bool]: ...
+    @overload
     def admit(
         self,
         items: Iterable[_Item] | _Rows,
@@ -100,9 +112,22 @@ class BloomFilter:
         *,
         all: bool = False,
         dry_run: bool = False,
+        with_room: Literal[False] = False,
         width: int | None = None,
         now: int | None = None,
     ) -> list[Admission]: ...
+    @overload
+    def admit(
+        self,
+        items: Iterable[_Item] | _Rows,
+        limit: int,
+        *,
+        all: bool = False,
+        dry_run: bool = False,
+        with_room: Literal[True],
+        width: int | None = None,
+        now: int | None = None,
+    ) -> Admissions: ...
     def merge(self, *others: BloomFilter, now: int | None = None) -> bool: ...
     def __or__(self, other: BloomFilter, /) -> BloomFilter: ...
     def __ror__(self, other: BloomFilter, /) -> BloomFilter: ...
@@ -227,8 +252,16 @@ class Counter:
     def standard_error(self) -> float: ...  # of the count, relative to it; that of an Estimate is in members
     @property
     def is_exact(self) -> bool: ...
-    def members(self, *, since: int | timedelta | None = None, now: int | None = None) -> list[bytes]: ...
+    @overload
+    def members(
+        self, *, since: int | timedelta | None = None, with_ages: Literal[False] = False, now: int | None = None
+    ) -> list[bytes]: ...
+    @overload
+    def members(
+        self, *, since: int | timedelta | None = None, with_ages: Literal[True], now: int | None = None
+    ) -> list[tuple[bytes, int]]: ...
     def history(self, now: int | None = None) -> list[tuple[int, Estimate]]: ...
+    @overload
     def admit(
         self,
         members: Iterable[_Item] | _Rows,
@@ -236,9 +269,22 @@ class Counter:
         *,
         all: bool = False,
         dry_run: bool = False,
+        with_room: Literal[False] = False,
         width: int | None = None,
         now: int | None = None,
     ) -> list[Admission]: ...
+    @overload
+    def admit(
+        self,
+        members: Iterable[_Item] | _Rows,
+        limit: int,
+        *,
+        all: bool = False,
+        dry_run: bool = False,
+        with_room: Literal[True],
+        width: int | None = None,
+        now: int | None = None,
+    ) -> Admissions: ...
     def remove(
         self, members: Iterable[_Item] | _Rows, *, width: int | None = None, now: int | None = None
     ) -> list[bool]: ...

@@ -63,3 +63,14 @@ class Admission(IntEnum):
     """The item was known already."""
     REJECTED = -1
     """The item is new and was rejected."""
+
+
+class Admissions(NamedTuple):
+    """The outcomes of `admit`, and the room that it leaves; in a dry run, the room that it would leave."""
+
+    outcomes: list[Admission]
+    """The outcome of each item."""
+    room: int
+    """How many more new items the next call with the same limit would admit."""
+    retry_after: int | None
+    """The seconds until a new item is admitted; with `all`, as many new items as the call had. None means never."""

@@ -11,10 +11,10 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::window::{ClockSource, Window};
 
+use crate::admission::admit;
 use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
-use crate::filter::admissions;
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
@@ -244,13 +244,26 @@ impl Counter {
     }
 
     /// The members of an exact counter as bytes, in the order in which they were first added.
-    #[pyo3(signature = (*, since=None, now=None))]
+    ///
+    /// With `with_ages`, pairs of a member and the seconds since the slice began in which it was last added, oldest
+    /// first.
+    #[pyo3(signature = (*, since=None, with_ages=false, now=None))]
     fn members<'py>(
         &self,
         py: Python<'py>,
         since: Option<Seconds>,
+        with_ages: bool,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyList>> {
+        if with_ages {
+            let now = Some(Whole(unix_seconds(now)));
+            let aged = self.counter.read(py, |counter| -> Result<Vec<(Vec<u8>, u64)>, Error> {
+                let aged = view_of(counter, since, now)?.members_with_ages(time(counter, now))?;
+                Ok(aged.into_iter().map(|(member, seconds)| (member.text().to_vec(), seconds)).collect())
+            });
+            let aged = aged.map_err(|error| raised(py, error))?;
+            return PyList::new(py, aged.iter().map(|(member, seconds)| (PyBytes::new(py, member), *seconds)));
+        }
         let listed = self.counter.read(py, |counter| -> Result<Vec<Vec<u8>>, Error> {
             Ok(view_of(counter, since, now)?.members()?.map(|member| member.text().to_vec()).collect())
         });
@@ -271,8 +284,8 @@ impl Counter {
     /// or none.
     ///
     /// With `dry_run`, nothing is changed. `limit` must not exceed the number of members up to which the counter is
-    /// exact.
-    #[pyo3(signature = (members, limit, *, all=false, dry_run=false, width=None, now=None))]
+    /// exact. With `with_room`, returns `Admissions` instead of a list.
+    #[pyo3(signature = (members, limit, *, all=false, dry_run=false, with_room=false, width=None, now=None))]
     #[expect(clippy::too_many_arguments, reason = "all but two by name")]
     fn admit<'py>(
         &self,
@@ -281,18 +294,12 @@ impl Counter {
         limit: Whole,
         all: bool,
         dry_run: bool,
+        with_room: bool,
         width: Option<Whole>,
         now: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let members = Items::new(members, width)?.all(py)?;
-        let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
-        let admit = |counter: &mut Count| {
-            let time = time(counter, now);
-            counter.live(time).admit(members.iter().map(Vec::as_slice), terms, &most)
-        };
-        let reported =
-            if members.len() < LONG { self.counter.write(py, admit) } else { self.counter.write_long(py, admit) };
-        admissions(py, &reported.map_err(|error| raised(py, error))?)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (members, terms) = (Items::new(members, width)?, Terms { limit: limit.0, all, dry_run });
+        admit(&self.counter, members, terms, with_room, self.limit, now, py)
     }
 
     /// Removes members of an exact counter. Returns for each item whether it was removed; of equal items the first is.

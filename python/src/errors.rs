@@ -35,6 +35,7 @@ impl Class {
 
 pub(crate) static ESTIMATE: Class = Class::new("Estimate");
 pub(crate) static ADMISSION: Class = Class::new("Admission");
+pub(crate) static ADMISSIONS: Class = Class::new("Admissions");
 static ANY: Class = Class::new("Error");
 pub(crate) static PARAMETER: Class = Class::new("ParameterError");
 static SIZE: Class = Class::new("SizeError");

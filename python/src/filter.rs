@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
-use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Windowing};
+use pyo3::types::{PyBytes, PyTuple, PyType};
+use rollcall_core::admission::Terms;
+use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Present, Windowing};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::ClockSource;
 
+use crate::admission::admit;
 use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
-use crate::errors::{ADMISSION, PARAMETER, raised};
+use crate::errors::{PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
@@ -194,41 +195,46 @@ impl BloomFilter {
         answers(items, width, |block, reported| self.add_block(py, block, now, |is_new| reported.push(is_new.into())))
     }
 
-    /// Whether the item may have been added; False is certain.
-    #[pyo3(signature = (item, now=None))]
-    fn contains(&self, item: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
+    /// Whether the item may have been added, with `since` in the last `since` seconds; False is certain. Without
+    /// `refresh`, an item counts as added when it was new.
+    #[pyo3(signature = (item, *, since=None, now=None))]
+    fn contains(&self, item: &Bound<'_, PyAny>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<bool> {
         let py = item.py();
-        with_item(item, |item| self.filter.read(py, |filter| filter.at(time(filter, now)).may_contain(item)))
+        let found =
+            with_item(item, |item| self.filter.read(py, |filter| Ok(view_of(filter, since, now)?.may_contain(item))))?;
+        found.map_err(|error: Error| raised(py, error))
     }
 
     fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.contains(item, None)
+        self.contains(item, None, None)
     }
 
     /// Looks up many items, given as in `add_many`. Returns a list of bool, a NumPy array or a memoryview, as
     /// `add_many` does.
-    #[pyo3(signature = (items, *, width=None, now=None))]
+    #[pyo3(signature = (items, *, width=None, since=None, now=None))]
     fn contains_many<'py>(
         &self,
         items: &Bound<'py, PyAny>,
         width: Option<Whole>,
+        since: Option<Seconds>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
         answers(items, width, |block, reported| {
-            self.ask(py, block.len(), |filter| {
+            let asked = self.ask(py, block.len(), |filter| {
                 let found = |found: bool| reported.push(found.into());
-                filter.at(time(filter, now)).may_contain_all(block.iter().copied(), found);
+                view_of(filter, since, now)?.may_contain_all(block.iter().copied(), found);
+                Ok(())
             });
-            Ok(())
+            asked.map_err(|error: Error| raised(py, error))
         })
     }
 
     /// Adds new items as long as the filter has fewer than `limit`, in one atomic step. With `all`, adds all of them or
     /// none.
     ///
-    /// With `dry_run`, nothing is changed.
-    #[pyo3(signature = (items, limit, *, all=false, dry_run=false, width=None, now=None))]
+    /// With `dry_run`, nothing is changed. With `with_room`, returns `Admissions` instead of a list.
+    #[pyo3(signature = (items, limit, *, all=false, dry_run=false, with_room=false, width=None, now=None))]
     #[expect(clippy::too_many_arguments, reason = "all but two by name")]
     fn admit<'py>(
         &self,
@@ -237,18 +243,12 @@ impl BloomFilter {
         limit: Whole,
         all: bool,
         dry_run: bool,
+        with_room: bool,
         width: Option<Whole>,
         now: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let items = Items::new(items, width)?.all(py)?;
-        let (terms, most) = (Terms { limit: limit.0, all, dry_run }, self.limit);
-        let admit = |filter: &mut Filter| {
-            let time = time(filter, now);
-            filter.live(time).admit(items.iter().map(Vec::as_slice), terms, &most)
-        };
-        let reported =
-            if items.len() < LONG { self.filter.write(py, admit) } else { self.filter.write_long(py, admit) };
-        admissions(py, &reported.map_err(|error| raised(py, error))?)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (items, terms) = (Items::new(items, width)?, Terms { limit: limit.0, all, dry_run });
+        admit(&self.filter, items, terms, with_room, self.limit, now, py)
     }
 
     /// Makes this filter the union of itself and others. Returns True if it changed.
@@ -494,16 +494,8 @@ impl BloomFilter {
     }
 }
 
-/// The outcomes of `admit` as a Python list.
-pub(crate) fn admissions<'py>(py: Python<'py>, reported: &[Admission]) -> PyResult<Bound<'py, PyList>> {
-    let class = ADMISSION.get(py)?;
-    let [admitted, known, rejected] = [class.getattr("ADMITTED")?, class.getattr("KNOWN")?, class.getattr("REJECTED")?];
-    PyList::new(
-        py,
-        reported.iter().map(|admission| match admission {
-            Admission::Admitted => &admitted,
-            Admission::Known => &known,
-            Admission::Rejected => &rejected,
-        }),
-    )
+/// The items to look up: those that are live at the time `now`, or those added in the last `since` seconds.
+fn view_of(filter: &Filter, since: Option<Seconds>, now: Option<Whole>) -> Result<Present<'_>, Error> {
+    let time = time(filter, now);
+    since.map_or_else(|| Ok(filter.at(time)), |Seconds(seconds)| filter.since(seconds, time))
 }

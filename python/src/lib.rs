@@ -9,6 +9,7 @@
 //! The bytes of `bytes` and `str` never change, so they are used in place. Mutable memory (`bytearray`, arrays) is
 //! copied in blocks of rows while Python's lock is held (`rows.rs`, which has the only `unsafe`).
 
+mod admission;
 mod arguments;
 mod chunks;
 mod counter;

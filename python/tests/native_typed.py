@@ -12,7 +12,7 @@ import valkey.asyncio
 from numpy.typing import NDArray
 
 import rollcall_redis as rollcall
-from rollcall_redis import Admission, BloomFilter, Counter, Estimate
+from rollcall_redis import Admission, Admissions, BloomFilter, Counter, Estimate
 
 
 def filters(seen: BloomFilter) -> None:
@@ -24,6 +24,9 @@ def filters(seen: BloomFilter) -> None:
     assert_type(seen.contains_many(bytearray(8), width=4), memoryview[bool])
     assert_type(seen | seen, BloomFilter)
     assert_type(seen.admit(["ann"], 5), list[Admission])
+    assert_type(seen.admit(["ann"], 5, with_room=True), Admissions)
+    assert_type(seen.contains("ann", since=timedelta(hours=1)), bool)
+    assert_type(seen.contains_many(np.zeros(3), since=60), NDArray[np.bool_])
 
 
 def counters(visitors: Counter) -> None:
@@ -31,6 +34,8 @@ def counters(visitors: Counter) -> None:
     assert_type(visitors.estimate(), Estimate)
     assert_type(visitors.estimate().count, int)
     assert_type(visitors.members(), list[bytes])
+    assert_type(visitors.members(since=60, with_ages=True), list[tuple[bytes, int]])
+    assert_type(visitors.admit(["ann"], 5, with_room=True).retry_after, int | None)
     assert_type(visitors.contains_many(np.zeros(3), since=60), NDArray[np.bool_])
     assert_type(visitors.contains_many(b"ann", width=3), memoryview[bool])
     assert_type(visitors.add_many(["ann"]), list[bool])

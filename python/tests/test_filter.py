@@ -3,11 +3,12 @@
 import copy
 import pickle
 import random
+from datetime import timedelta
 
 import pytest
 
 import rollcall_redis as rollcall
-from rollcall_redis import Admission, BloomFilter
+from rollcall_redis import Admission, Admissions, BloomFilter
 
 DAY = 86_400
 NOON = 1_800_000_000
@@ -175,6 +176,21 @@ def test_windows_forget_by_the_time_given() -> None:
     assert sent.newest_slice == later // 3600
 
 
+def test_what_was_added_in_the_last_seconds() -> None:
+    sent = BloomFilter(1000, window=DAY, slices=24, now=NOON)
+    later = NOON + 7200
+    assert sent.add("ann", now=NOON) and sent.add("ben", now=later)
+    assert sent.contains("ben", since=3600, now=later) and not sent.contains("ann", since=3600, now=later)
+    # Without `refresh`, the add that was new counts.
+    assert not sent.add("ann", now=later) and not sent.contains("ann", since=3600, now=later)
+    assert sent.contains_many(["ann", "ben"], since=timedelta(hours=1), now=later) == [False, True]
+    assert sent.contains_many(["ann", "ben"], since=7200, now=later) == [True, True]
+    with pytest.raises(rollcall.ParameterError, match="seconds"):
+        sent.contains("ann", since=DAY + 1, now=later)
+    with pytest.raises(rollcall.IncompatibleError, match="window"):
+        BloomFilter(1000).contains_many(["ann"], since=5)
+
+
 def test_windows_run_on_the_clock_without_one() -> None:
     sent = BloomFilter(1000, window=DAY)
     sent.add("ann")
@@ -213,4 +229,10 @@ def test_admission() -> None:
     assert len(contacts) == 2
     daily = BloomFilter(1000, window=DAY, now=NOON)
     assert daily.admit(["ann", "ben"], 1, now=NOON) == [1, -1]
-    assert daily.admit(["ben"], 1, now=NOON + 3 * DAY) == [1]
+    full = daily.admit(["ben"], 1, with_room=True, now=NOON)
+    # NOON lies 2 hours into a slice of 6 hours, which is kept for a day after its end.
+    assert full == Admissions([Admission.REJECTED], room=0, retry_after=28 * 3600)
+    assert daily.admit(["ben"], 1, now=NOON + 28 * 3600 - 1) == [-1]
+    assert daily.admit(["ben"], 1, now=NOON + 28 * 3600) == [1]
+    fixed = BloomFilter(2, expansion=0)
+    assert fixed.admit(["ann", "ben", "cem"], 5, with_room=True) == ([1, 1, -1], 0, None)

@@ -12,7 +12,7 @@ client decodes replies. Members are `bytes`, or `str` with `decode_responses=Tru
 `ResponseError`.
 """
 
-from rollcall_redis._types import Admission, Estimate
+from rollcall_redis._types import Admission, Admissions, Estimate
 
 from ._command import Item, Key
 from ._counters_asyncio import AsyncCounters
@@ -28,6 +28,7 @@ from ._run import AsyncClient, Client, Queued
 
 __all__ = [
     "Admission",
+    "Admissions",
     "AsyncClient",
     "AsyncCounters",
     "AsyncFilters",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from rollcall_redis._types import Admission, Estimate
+from rollcall_redis._types import Admission, Admissions, Estimate
 
 from ._command import (
     Command,
@@ -12,6 +12,7 @@ from ._command import (
     Moment,
     Seconds,
     Spans,
+    Word,
     encoded,
     expiry,
     in_seconds,
@@ -25,6 +26,7 @@ from ._reply import (
     CounterInfo,
     Slice,
     admission,
+    admissions,
     anything,
     boolean,
     chunk,
@@ -38,6 +40,7 @@ from ._reply import (
     or_none,
     single,
     text,
+    with_ages,
 )
 
 Member = TypeVar("Member")
@@ -49,6 +52,7 @@ class CounterCommands(Generic[Member]):
 
     def __init__(self, member: Callable[[Any], Member]):
         self._members = list_of(member)
+        self._members_with_ages = with_ages(member)
 
     def reserve(
         self,
@@ -119,6 +123,7 @@ class CounterCommands(Generic[Member]):
             integer,
         )
 
+    @overload
     def admit(
         self,
         key: Key,
@@ -131,6 +136,7 @@ class CounterCommands(Generic[Member]):
         *,
         all: bool = False,
         dryrun: bool = False,
+        withroom: Literal[False] = False,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -140,12 +146,59 @@ class CounterCommands(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
-    ) -> Command[list[Admission]]:
+    ) -> Command[list[Admission]]: ...
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: Literal[True],
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Command[Admissions]: ...
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Command[Any]:
         """LC.ADMIT: adds new members as long as the counter has fewer than `limit`. The counter stays exact.
 
         Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was a member already, -1
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
-        changed.
+        changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
         return Command(
             "LC.ADMIT",
@@ -153,7 +206,7 @@ class CounterCommands(Generic[Member]):
                 key,
                 "LIMIT",
                 limit,
-                *options(("ALL", all), ("DRYRUN", dryrun)),
+                *options(("ALL", all), ("DRYRUN", dryrun), ("WITHROOM", withroom)),
                 *options(("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
                 *options(("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
@@ -161,7 +214,7 @@ class CounterCommands(Generic[Member]):
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
             ],
-            list_of(admission),
+            admissions if withroom else list_of(admission),
         )
 
     def rem(self, key: Key, *members: Item) -> Command[int]:
@@ -238,9 +291,26 @@ class CounterCommands(Generic[Member]):
         """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
         return Command("LC.MEXISTS", [key, *map(encoded, items)], list_of(boolean))
 
-    def members(self, key: Key, since: Seconds | None = None) -> Command[list[Member]]:
-        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order."""
-        return Command("LC.MEMBERS", [key, *span("SINCE", since)], self._members, content="members")
+    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> Command[list[bool]]:
+        """LC.QUERY: whether each of several items is a member, or was added in the last `since` seconds, in order. The
+        counter must be exact."""
+        return Command("LC.QUERY", [key, *span("SINCE", since), *listed(items)], list_of(boolean))
+
+    @overload
+    def members(
+        self, key: Key, since: Seconds | None = None, *, withages: Literal[False] = False
+    ) -> Command[list[Member]]: ...
+    @overload
+    def members(
+        self, key: Key, since: Seconds | None = None, *, withages: Literal[True]
+    ) -> Command[list[tuple[Member, int]]]: ...
+    def members(self, key: Key, since: Seconds | None = None, *, withages: bool = False) -> Command[Any]:
+        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order.
+
+        With `withages`, each with the seconds since the slice began in which it was last added, oldest first.
+        """
+        words: list[Word] = [key, *span("SINCE", since), *options(("WITHAGES", withages))]
+        return Command("LC.MEMBERS", words, self._members_with_ages if withages else self._members, content="members")
 
     def clear(self, key: Key) -> Command[bool]:
         """LC.CLEAR: empties a counter, which is then exact. It keeps its parameters, window and time to live."""

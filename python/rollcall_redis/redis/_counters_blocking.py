@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Generic, Literal, cast, overload
 
-from rollcall_redis._types import Admission, Estimate
+from rollcall_redis._types import Admission, Admissions, Estimate
 
 from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member
@@ -98,6 +98,7 @@ class Counters(Generic[Member]):
             )
         )
 
+    @overload
     def admit(
         self,
         key: Key,
@@ -110,6 +111,7 @@ class Counters(Generic[Member]):
         *,
         all: bool = False,
         dryrun: bool = False,
+        withroom: Literal[False] = False,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -119,35 +121,82 @@ class Counters(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
-    ) -> list[Admission]:
+    ) -> list[Admission]: ...
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: Literal[True],
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Admissions: ...
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Any:
         """LC.ADMIT: adds new members as long as the counter has fewer than `limit`. The counter stays exact.
 
         Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was a member already, -1
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
-        changed.
+        changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
-        return self._run(
-            self._commands.admit(
-                key,
-                items,
-                limit,
-                error_rate,
-                exact,
-                bytes,
-                noCreate,
-                all=all,
-                dryrun=dryrun,
-                seed=seed,
-                window=window,
-                manual=manual,
-                volatile=volatile,
-                slices=slices,
-                ex=ex,
-                px=px,
-                exat=exat,
-                pxat=pxat,
-            )
+        command: Command[Any] = cast(Any, self._commands).admit(
+            key,
+            items,
+            limit,
+            error_rate,
+            exact,
+            bytes,
+            noCreate,
+            all=all,
+            dryrun=dryrun,
+            withroom=withroom,
+            seed=seed,
+            window=window,
+            manual=manual,
+            volatile=volatile,
+            slices=slices,
+            ex=ex,
+            px=px,
+            exat=exat,
+            pxat=pxat,
         )
+        return self._run(command)
 
     def rem(self, key: Key, *members: Item) -> int:
         """LC.REM: removes members. Returns how many were members. The counter must be exact, and stays if it is empty
@@ -227,9 +276,29 @@ class Counters(Generic[Member]):
         """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
         return self._run(self._commands.mexists(key, *items))
 
-    def members(self, key: Key, since: Seconds | None = None) -> list[Member]:
-        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order."""
-        return self._run(self._commands.members(key, since))
+    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> list[bool]:
+        """LC.QUERY: whether each of several items is a member, or was added in the last `since` seconds, in order. The
+        counter must be exact.
+        """
+        return self._run(self._commands.query(key, items, since))
+
+    @overload
+    def members(self, key: Key, since: Seconds | None = None, *, withages: Literal[False] = False) -> list[Member]: ...
+    @overload
+    def members(
+        self,
+        key: Key,
+        since: Seconds | None = None,
+        *,
+        withages: Literal[True],
+    ) -> list[tuple[Member, int]]: ...
+    def members(self, key: Key, since: Seconds | None = None, *, withages: bool = False) -> Any:
+        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order.
+
+        With `withages`, each with the seconds since the slice began in which it was last added, oldest first.
+        """
+        command: Command[Any] = cast(Any, self._commands).members(key, since, withages=withages)
+        return self._run(command)
 
     def clear(self, key: Key) -> bool:
         """LC.CLEAR: empties a counter, which is then exact. It keeps its parameters, window and time to live."""

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, overload
 
-from rollcall_redis._types import Admission
+from rollcall_redis._types import Admission, Admissions
 
 from ._command import Command, Item, Key, Moment, Seconds, Word, encoded, expiry, listed, options, span
 from ._reply import (
     Chunk,
     FilterInfo,
     admission,
+    admissions,
     anything,
     boolean,
     chunk,
@@ -113,6 +114,7 @@ class FilterCommands:
             list_of(boolean),
         )
 
+    @overload
     def admit(
         self,
         key: Key,
@@ -126,6 +128,7 @@ class FilterCommands:
         *,
         all: bool = False,
         dryrun: bool = False,
+        withroom: Literal[False] = False,
         seed: int | None = None,
         layout: Layout | None = None,
         window: Seconds | None = None,
@@ -137,12 +140,65 @@ class FilterCommands:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
-    ) -> Command[list[Admission]]:
+    ) -> Command[list[Admission]]: ...
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: Literal[True],
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Command[Admissions]: ...
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Command[Any]:
         """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
 
         Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was in the filter already, -1
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
-        changed.
+        changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
         return Command(
             "BF.ADMIT",
@@ -150,7 +206,7 @@ class FilterCommands:
                 key,
                 "LIMIT",
                 limit,
-                *options(("ALL", all), ("DRYRUN", dryrun)),
+                *options(("ALL", all), ("DRYRUN", dryrun), ("WITHROOM", withroom)),
                 *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXPANSION", expansion)),
                 *options(("NOCREATE", noCreate), ("NONSCALING", noScale), ("SEED", seed), ("LAYOUT", layout)),
                 *_window(window, manual, slices, refresh),
@@ -158,7 +214,7 @@ class FilterCommands:
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
             ],
-            list_of(admission),
+            admissions if withroom else list_of(admission),
         )
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
@@ -168,6 +224,11 @@ class FilterCommands:
     def mexists(self, key: Key, *items: Item) -> Command[list[bool]]:
         """BF.MEXISTS: whether each of several items may be in the filter, in order."""
         return Command("BF.MEXISTS", [key, *map(encoded, items)], list_of(boolean))
+
+    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> Command[list[bool]]:
+        """BF.QUERY: whether each of several items may be in the filter, or may have been added in the last `since`
+        seconds, in order."""
+        return Command("BF.QUERY", [key, *span("SINCE", since), *listed(items)], list_of(boolean))
 
     def card(self, key: Key) -> Command[int]:
         """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""

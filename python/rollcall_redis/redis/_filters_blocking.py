@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal, cast, overload
 
-from rollcall_redis._types import Admission
+from rollcall_redis._types import Admission, Admissions
 
 from ._command import Command, Item, Key, Moment, Seconds
 from ._filters import FilterCommands, Layout
@@ -118,6 +118,7 @@ class Filters:
             )
         )
 
+    @overload
     def admit(
         self,
         key: Key,
@@ -131,6 +132,7 @@ class Filters:
         *,
         all: bool = False,
         dryrun: bool = False,
+        withroom: Literal[False] = False,
         seed: int | None = None,
         layout: Layout | None = None,
         window: Seconds | None = None,
@@ -142,38 +144,91 @@ class Filters:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
-    ) -> list[Admission]:
+    ) -> list[Admission]: ...
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: Literal[True],
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Admissions: ...
+    def admit(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> Any:
         """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
 
         Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was in the filter already, -1
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
-        changed.
+        changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
-        return self._run(
-            self._commands.admit(
-                key,
-                items,
-                limit,
-                capacity,
-                error_rate,
-                noCreate,
-                expansion,
-                noScale,
-                all=all,
-                dryrun=dryrun,
-                seed=seed,
-                layout=layout,
-                window=window,
-                manual=manual,
-                volatile=volatile,
-                slices=slices,
-                refresh=refresh,
-                ex=ex,
-                px=px,
-                exat=exat,
-                pxat=pxat,
-            )
+        command: Command[Any] = cast(Any, self._commands).admit(
+            key,
+            items,
+            limit,
+            capacity,
+            error_rate,
+            noCreate,
+            expansion,
+            noScale,
+            all=all,
+            dryrun=dryrun,
+            withroom=withroom,
+            seed=seed,
+            layout=layout,
+            window=window,
+            manual=manual,
+            volatile=volatile,
+            slices=slices,
+            refresh=refresh,
+            ex=ex,
+            px=px,
+            exat=exat,
+            pxat=pxat,
         )
+        return self._run(command)
 
     def exists(self, key: Key, item: Item) -> bool:
         """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
@@ -182,6 +237,12 @@ class Filters:
     def mexists(self, key: Key, *items: Item) -> list[bool]:
         """BF.MEXISTS: whether each of several items may be in the filter, in order."""
         return self._run(self._commands.mexists(key, *items))
+
+    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> list[bool]:
+        """BF.QUERY: whether each of several items may be in the filter, or may have been added in the last `since`
+        seconds, in order.
+        """
+        return self._run(self._commands.query(key, items, since))
 
     def card(self, key: Key) -> int:
         """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
-from rollcall_redis._types import Admission, Estimate
+from rollcall_redis._types import Admission, Admissions, Estimate
 
 T = TypeVar("T")
 
@@ -97,6 +97,12 @@ def admission(reply: Any) -> Admission:
     raise UnexpectedReply(reply, "1, 0 or -1")
 
 
+def admissions(reply: Any) -> Admissions:
+    outcomes, room, retry_after = _elements(reply)
+    seconds = integer(retry_after)
+    return Admissions(list_of(admission)(outcomes), integer(room), None if seconds == -1 else seconds)
+
+
 def double(reply: Any) -> float:
     if isinstance(reply, int | float):
         return float(reply)
@@ -155,6 +161,18 @@ def estimate(reply: Any) -> Estimate:
 def history_slice(reply: Any) -> Slice:
     begin, count, error = reply
     return Slice(integer(begin), integer(count), double(error))
+
+
+def with_ages(member: Callable[[Any], T]) -> Callable[[Any], list[tuple[T, int]]]:
+    """Reads members with their ages: a list of pairs in RESP3, a flat list in RESP2."""
+
+    def parse_ages(reply: Any) -> list[tuple[T, int]]:
+        elements = _elements(reply)
+        if elements and not isinstance(elements[0], list | tuple):
+            elements = [elements[start : start + 2] for start in range(0, len(elements), 2)]
+        return [(member(name), integer(age)) for name, age in map(_pair, elements)]
+
+    return parse_ages
 
 
 def chunk(reply: Any) -> Chunk:

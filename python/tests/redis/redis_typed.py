@@ -9,6 +9,7 @@ import valkey.asyncio
 
 from rollcall_redis.redis import (
     Admission,
+    Admissions,
     AsyncPipeline,
     AsyncRollcall,
     Chunk,
@@ -38,6 +39,10 @@ def calls() -> None:
     assert_type(rollcall.lc.info("key", "STDERR"), float)
     assert_type(rollcall.lc.info("key", "WINDOW"), int | None)
     assert_type(rollcall.lc.admit("key", ["ann"], limit=3), list[Admission])
+    assert_type(rollcall.lc.admit("key", ["ann"], limit=3, withroom=True), Admissions)
+    assert_type(rollcall.bf.admit("key", ["ann"], 3, all=True, withroom=True).retry_after, int | None)
+    assert_type(rollcall.lc.query("key", ["ann", 7], since=60), list[bool])
+    assert_type(rollcall.lc.members("key", withages=True), list[tuple[bytes, int]])
     assert_type(rollcall.lc.scandump("key", 0), Chunk)
     assert_type(rollcall.bf.reserve("key", 0.01, 1000, noScale=True), bool)
     assert_type(rollcall.bf.madd("key", "a", "b"), list[bool])
@@ -47,12 +52,15 @@ def calls() -> None:
     assert_type(rollcall.bf.info("key", "WINDOW"), int | None)
     assert_type(rollcall.bf.info("key", "REFRESH"), bool | None)
     rollcall.bf.info("key", "FPRS")  # type: ignore[call-overload]
+    rollcall.bf.admit("key", ["ann"], 3, withroom="yes")  # type: ignore[call-overload]
     rollcall.bf.reserve("key", 0.01)  # type: ignore[call-arg]
     rollcall.bf.reserve("key", 0.01, 1000, layout="lists")  # type: ignore[arg-type]
 
 
 def clients() -> None:
     assert_type(Rollcall(redis.Redis(), decode_responses=True).lc.members("key"), list[str])
+    texts = Rollcall(redis.Redis(), decode_responses=True)
+    assert_type(texts.lc.members("key", 60, withages=True), list[tuple[str, int]])
     assert_type(Rollcall(redis.Redis(), decode_responses=False).lc.members("key"), list[bytes])
     assert_type(Rollcall(redis.RedisCluster(host="localhost")).bf.card("key"), int)
     assert_type(Rollcall(valkey.Valkey(), family="RF").bf.card("key"), int)
@@ -65,6 +73,8 @@ async def coroutines() -> None:
     assert_type(await rollcall.lc.count("key"), int)
     assert_type(await rollcall.lc.members("key"), list[bytes])
     assert_type(await rollcall.lc.info("key"), CounterInfo)
+    assert_type(await rollcall.bf.admit("key", ["ann"], 3, withroom=True), Admissions)
+    assert_type(await rollcall.lc.members("key", withages=True), list[tuple[bytes, int]])
     assert_type(await rollcall.bf.madd("key", "a"), list[bool])
     assert_type(await rollcall.bf.info("key", "SLICE"), int | None)
     assert_type(await AsyncRollcall(redis.asyncio.RedisCluster(host="localhost")).lc.count("key"), int)
@@ -81,6 +91,8 @@ def pipelines(wrapped: Any) -> None:
         count = pipe.lc.count("key")
         assert_type(count, Queued[int])
         assert_type(pipe.lc.members("key").value, list[str])
+        assert_type(pipe.lc.members("key", withages=True).value, list[tuple[str, int]])
+        assert_type(pipe.bf.admit("key", ["ann"], 3, withroom=True), Queued[Admissions])
         assert_type(pipe.execute(), list[Any])
         assert_type(count.value, int)
     assert_type(Pipeline(wrapped).lc.members("key"), Queued[list[bytes]])

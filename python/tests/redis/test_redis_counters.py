@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis_ways import BINARY, CENTURY, Driven, Variant, admits, drive, is_exactly
 
-from rollcall_redis.redis import Chunk, CounterInfo, Estimate, Slice
+from rollcall_redis.redis import Admission, Admissions, Chunk, CounterInfo, Estimate, Slice
 
 
 def test_reserve_and_info(rollcall: Driven) -> None:
@@ -106,6 +106,23 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     admits(lc.admit("until", ["ann"], 3, pxat=4_102_444_800_000), [1])
 
 
+def test_admit_says_what_room_is_left_and_when_there_is_more(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    known, admitted, rejected = Admission.KNOWN, Admission.ADMITTED, Admission.REJECTED
+    dry = lc.admit("seats", ["ann"], 3, dryrun=True, withroom=True)
+    is_exactly(dry, Admissions([admitted], room=2, retry_after=0))
+    admits(lc.admit("seats", ["ann"], 3, withroom=False), [1])
+    is_exactly(lc.admit("seats", ["ann", "ben"], 3, withroom=True), Admissions([known, admitted], 1, 0))
+    # Without a window nothing expires.
+    two = lc.admit("seats", ["cem", "dee"], 3, all=True, withroom=True)
+    is_exactly(two, Admissions([rejected, rejected], 1, None))
+    outcomes, room, retry_after = lc.admit("hour", ["ann", "ben"], 1, window=3600, slices=4, withroom=True)
+    admits(outcomes, [1, -1])
+    is_exactly(room, 0)
+    # A slice of 900 seconds is kept for an hour after its end.
+    assert type(retry_after) is int and 3600 < retry_after <= 4500
+
+
 def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     lc = rollcall.lc
     lc.add("visitors", *(f"user:{number}" for number in range(1, 20_001)))
@@ -115,7 +132,7 @@ def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     assert estimate.count == 20_002 and 100 < estimate.standard_error < 200
     is_exactly(lc.info("visitors", "STDERR"), 0.007854833526860113)
     is_exactly(lc.info("visitors").mode, "estimate")
-    for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("mexists", ("ann", "ben"))):
+    for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("query", (["ann"],))):
         with rollcall.rejects("^counter holds an estimate"):
             getattr(lc, name)("visitors", *arguments)
 
@@ -154,6 +171,33 @@ def test_windows(rollcall: Driven) -> None:
     is_exactly(lc.info("staff", "CLOCK"), "system")
     with rollcall.rejects("bad seconds"):
         lc.countsince("staff", 604_800)
+
+
+def test_questions_about_a_span(rollcall: Driven) -> None:
+    lc = rollcall.lc
+    lc.reserve("staff", window=86_400, slices=3, manual=True)
+    lc.add("staff", "ann", "ben")
+    lc.advance("staff", 1)
+    lc.add("staff", "ben")
+    is_exactly(lc.query("staff", ["ann", "ben", b"zoe", 7]), [True, True, False, False])
+    is_exactly(lc.query("staff", iter(["ann", "ben"]), timedelta(hours=1)), [False, True])
+    is_exactly(lc.query("missing", {"ann"}, since=5), [False])
+    # A manual window is at the last second of its newest slice.
+    is_exactly(lc.members("staff", withages=True), [(b"ann", 57_599), (b"ben", 28_799)])
+    is_exactly(lc.members("staff", 3600, withages=True), [(b"ben", 28_799)])
+    is_exactly(lc.members("missing", withages=True), [])
+    is_exactly(lc.members("staff", 3600, withages=False), [b"ben"])
+    texts = drive(rollcall.variant, rollcall.client, rollcall.runner, decode_responses=True)
+    is_exactly(texts.lc.members("staff", since=3600, withages=True), [("ben", 28_799)])
+    if not (rollcall.variant.is_transaction and rollcall.variant.decodes):
+        lc.advance("staff", 2)
+        lc.add("staff", BINARY)
+        is_exactly(lc.members("staff", 3600, withages=True), [(BINARY, 28_799)])
+    lc.add("plain", "ann")
+    with rollcall.rejects("the counter 'plain' has no window of time"):
+        lc.query("plain", ["ann"], since=5)
+    with rollcall.rejects("the counter 'plain' has no window of time"):
+        lc.members("plain", withages=True)
 
 
 def test_every_field_of_info(rollcall: Driven) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis_ways import BINARY, CENTURY, Driven, admits, is_exactly
 
-from rollcall_redis.redis import Chunk, FilterInfo, replies_before
+from rollcall_redis.redis import Admission, Admissions, Chunk, FilterInfo, replies_before
 
 
 def test_reserve_and_info(rollcall: Driven) -> None:
@@ -97,6 +97,19 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     is_exactly(bf.info("user", "VOLATILE"), True)
 
 
+def test_admit_says_what_room_is_left_and_when_there_is_more(rollcall: Driven) -> None:
+    bf = rollcall.bf
+    admitted, rejected = Admission.ADMITTED, Admission.REJECTED
+    is_exactly(bf.admit("contacts", ["ann"], 3, withroom=True), Admissions([admitted], room=2, retry_after=0))
+    small = bf.admit("small", ["ann", "ben", "cem"], 9, capacity=2, noScale=True, withroom=True)
+    is_exactly(small, Admissions([admitted, admitted, rejected], 0, None))
+    outcomes, room, retry_after = bf.admit("hour", ["ann"], 1, window=3600, slices=4, withroom=True)
+    admits(outcomes, [1])
+    is_exactly(room, 0)
+    # A slice of 900 seconds is kept for an hour after its end.
+    assert type(retry_after) is int and 3600 < retry_after <= 4500
+
+
 def test_a_full_filter_raises_and_reports_what_went_in(rollcall: Driven) -> None:
     rollcall.bf.reserve("small", 0.01, 2, noScale=True)
     with rollcall.rejects("^non scaling filter is full$") as caught:
@@ -143,6 +156,11 @@ def test_windows_move_on(rollcall: Driven) -> None:
     rollcall.bf.add("shifts", "ann")
     is_exactly(rollcall.bf.advance("shifts", 3), True)
     is_exactly(rollcall.bf.exists("shifts", "ann"), True)
+    is_exactly(rollcall.bf.query("shifts", iter(["ann", "ben"])), [True, False])
+    is_exactly(rollcall.bf.query("shifts", ["ann"], since=timedelta(hours=1)), [False])
+    is_exactly(rollcall.bf.query("missing", ["ann"], 5), [False])
+    with rollcall.rejects("bad seconds for 'shifts'"):
+        rollcall.bf.query("shifts", ["ann"], 86_401)
     is_exactly(rollcall.bf.advance("shifts", 4), True)
     is_exactly(rollcall.bf.exists("shifts", "ann"), False)
     is_exactly(rollcall.bf.advance("shifts", "CLOCK"), True)
@@ -198,4 +216,6 @@ def test_one_text_is_no_list_of_items(rollcall: Driven) -> None:
             rollcall.bf.insert("seen", text)
         with pytest.raises(TypeError, match="items must be a list"):
             rollcall.bf.admit("seen", text, 4)
+        with pytest.raises(TypeError, match="items must be a list"):
+            rollcall.bf.query("seen", text)
     assert rollcall.command("EXISTS", "seen") == 0
