@@ -17,7 +17,8 @@ macro_rules! named {
         }
 
         impl $Named {
-            /// The name of the variant for users.
+            /// The name of the variant for users, which `Display` writes too.
+            #[doc(hidden)]
             pub fn name(self) -> &'static str {
                 match self {
                     $($Named::$variant => $name,)+

@@ -1,11 +1,6 @@
 //! Interfaces for the server module, and for this repository's tests and benches. **All of them may change in any
 //! release.** Applications do not need them.
 
-/// Counting the bits of bitmaps.
-pub mod bits {
-    pub use crate::bits::count_ones;
-}
-
 /// Hashes of bytes.
 pub mod hash {
     pub use crate::hash::{Hash128, checksum, hash64, hash128};
@@ -28,12 +23,11 @@ pub mod rounding {
 
 /// Functions for lists whose length a client chooses. If memory is lacking, they return an error.
 pub mod size_limit {
-    pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
+    pub use crate::size_limit::{try_collect_ok, try_reserve};
 }
 
 /// The parts of filters.
 pub mod bloom {
-    pub use crate::bloom::bitmap::Line;
     pub use crate::bloom::params::expansion_error;
     pub use crate::bloom::sub_filter::SubFilter;
 
@@ -44,8 +38,7 @@ pub mod bloom {
 
     /// Sizes of RedisBloom's filters.
     pub mod classic {
-        pub use crate::bloom::classic::bits::Classic;
-        pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Rules, Shape};
+        pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, Rules, Shape};
     }
 }
 
@@ -55,23 +48,20 @@ pub mod counting {
 
     /// Estimates and their standard errors.
     pub mod estimate {
-        pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};
+        pub use crate::counting::estimate::{Segments, standard_error};
     }
 
     /// The layout of a counter's bitmap, and its segments.
     pub mod layout {
-        pub use crate::counting::layout::{LARGEST_ERRORS, Layout, MIN_SEGMENT_BITS, SegmentCounts};
+        pub use crate::counting::layout::{LARGEST_ERRORS, Layout, SegmentCounts};
     }
 }
 
 /// Functions that store and load filters and counters chunk by chunk.
 pub mod persist {
-    pub use crate::persist::chunks::{
-        CHUNK_MAX_BYTES, dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped,
-    };
+    pub use crate::persist::chunks::{dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped};
     pub use crate::persist::counting::PartialCounter;
     pub use crate::persist::filter::{PartialFilter, has_window, is_redisbloom_header};
-    pub use crate::persist::payload::Payload;
     pub use crate::persist::value::{ChunkFormat, Partial, Stored};
 
     /// RDB values and `DUMP` payloads.

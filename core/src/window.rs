@@ -146,6 +146,7 @@ impl Window {
     }
 
     /// The length of a slice, in seconds.
+    #[doc(hidden)]
     pub fn slice_seconds(&self) -> u64 {
         self.seconds.div_ceil(self.slices.into())
     }
@@ -156,6 +157,7 @@ impl Window {
     }
 
     /// The Unix time, in seconds, at which a slice begins.
+    #[doc(hidden)]
     pub fn start_of(&self, slice: u64) -> u64 {
         slice.saturating_mul(self.slice_seconds())
     }

@@ -13,7 +13,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
+use rollcall_core::unstable::bloom::classic::{Rules, Shape};
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
@@ -164,9 +164,9 @@ fn classic(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
 /// A filter with a power of two as number of bits. Old versions of RedisBloom made such filters; no command of this
 /// module does.
 fn power_of_two() -> BloomFilter {
-    let shape = Shape::new(0.02, 60, FORCE64).unwrap();
+    let shape = Shape::new(0.02, 60, Rules::FORCE64).unwrap();
     assert_eq!(shape.n2, 9);
-    let rules = Rules { options: FORCE64, growth: 2 };
+    let rules = Rules { options: Rules::FORCE64, growth: 2 };
     let mut filter = BloomFilter::from(SubFilter::from_shape(rules, shape, &Unlimited).unwrap());
     for item in 0..100u32 {
         filter.live(Time::Reached).add(format!("item:{item}"), &Unlimited).unwrap();

@@ -5,7 +5,7 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
+use rollcall_core::unstable::bloom::classic::{Rules, Shape};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::input::{Input, items_of};
@@ -49,7 +49,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         }
         // Sets options that no command of Rollcall sets, such as RedisBloom's bitmaps with a power of two as size.
         _ => {
-            let rules = Rules { options: FORCE64 | u32::from(input.byte() & 15), growth };
+            let rules = Rules { options: Rules::FORCE64 | u32::from(input.byte() & 15), growth };
             let shape = Shape::new(error_rate, capacity, rules.options)?;
             BloomFilter::from_sub_filters(vec![SubFilter::from_shape(rules, shape, limit)?])
         }

@@ -4,7 +4,7 @@ use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::Error;
 use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
-use rollcall_core::unstable::size_limit::try_collect;
+use rollcall_core::unstable::size_limit::try_collect_ok;
 
 use super::changes::{self, Added, AddedItems, Changing};
 use super::creation::counters::Creation;
@@ -93,7 +93,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let keys = open_all::<Counter>(ctx, args.from(1))?;
     let counters = values::<Counter>(&keys)?;
     let now = time_of(ctx, counters.iter().copied());
-    let views = try_collect(counters.len(), counters.iter().map(|counter| counter.at(now)))?;
+    let views = try_collect_ok(counters.len(), counters.iter().map(|counter| Ok::<_, Error>(counter.at(now))))?;
     ctx.reply_integer(counting::union_card(&views)?.count() as i64);
     Ok(())
 }

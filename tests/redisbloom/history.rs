@@ -4,7 +4,7 @@
 //! `core/tests/redisbloom/forged.rs` tests the same defects and more, field by field, without a server.
 
 use redis::Value;
-use rollcall_core::unstable::bloom::classic::NOROUND;
+use rollcall_core::unstable::bloom::classic::Rules;
 
 use rollcall_fuzz::payload::{forge, split};
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
@@ -173,7 +173,7 @@ fn redis_8_0_5_and_8_2_3_memory_access_with_an_invalid_filter() {
     victim.rejects("bits an item that are no number", &with(|h| h.links[0].bits_per_item = f64::NAN));
     victim.rejects("no capacity", &with(|h| h.links[2].capacity = 0));
     victim.rejects("an option that is none", &with(|h| h.options = u32::MAX));
-    victim.rejects("32-bit hashes", &with(|h| h.options = NOROUND));
+    victim.rejects("32-bit hashes", &with(|h| h.options = Rules::NOROUND));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 /// 512 bits in one cache line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub struct Line(pub(super) [u64; 8]);
+pub(crate) struct Line(pub(super) [u64; 8]);
 
 /// [`LineBitmap::count_union`] unites this number of lines at a time, in a buffer of 4 KiB on the stack.
 const BLOCK: usize = 64;

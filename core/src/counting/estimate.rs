@@ -16,7 +16,7 @@ use crate::rounding::error_of_whole;
 
 /// The largest estimate, `2^34 ln 2048`. A bitmap without a free slot would have no finite estimate, so it gets this
 /// one. With this number of members, a bitmap with segments of 2^10 slots has one free slot on average.
-pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
+pub(crate) const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// The largest number of steps of Newton's method. 3 or 4 steps are usual. Even bisection alone would need fewer steps
 /// than this number.
@@ -99,7 +99,7 @@ pub(super) fn doubled((free, taken): (f64, f64)) -> (f64, f64) {
 /// One segment of the bitmap: how many slots (bits) it has, how many of them are free, and the share of members per
 /// slot.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// The fraction of all hashes that each slot of the segment gets.
     pub share: f64,
     /// The number of slots.
@@ -152,9 +152,9 @@ impl Segments {
         self.as_slice().iter().map(|s| s.share * s.zero).sum()
     }
 
-    /// The maximum-likelihood number of members: 0 if all slots of the bitmap are free, and at most [`MAX_ESTIMATE`].
+    /// The maximum-likelihood number of members: 0 if all slots of the bitmap are free, and at most 1.3 * 10^11.
     ///
-    /// The number is the `n` that solves this equation, with the sum over all segments and the fields of [`Segment`]:
+    /// The number is the `n` that solves this equation, with the sum over all segments and the fields of `Segment`:
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
@@ -236,7 +236,7 @@ impl Segments {
     }
 
     /// The standard error, in members, of [`Self::estimate`] for `n` members. It is infinite for numbers far above
-    /// [`MAX_ESTIMATE`].
+    /// 1.3 * 10^11.
     ///
     /// It is `sqrt(1/I - n)`, where `I` is the Fisher information. For a random number of members, with a Poisson
     /// distribution of mean `n`, the variance would be `1/I`. The true number is fixed, so `n`, the variance of the

@@ -30,7 +30,7 @@ use multiversion::multiversion;
 /// standard error does not rise with the number of members, up to 10^10 members.
 const FINEST_BITS: u32 = 34;
 /// The base-2 logarithm of the smallest number of slots that a segment may have: 256, which fill whole words.
-pub const MIN_SEGMENT_BITS: u32 = 8;
+pub(crate) const MIN_SEGMENT_BITS: u32 = 8;
 /// The base-2 logarithm of the largest number of slots that a segment may have: 2^16, so that the position of a slot in
 /// its segment fits in 16 bits.
 pub(crate) const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32 - 1;

@@ -23,7 +23,7 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The largest chunk that `SCANDUMP` and a rewritten AOF have, in bytes. The server's main thread copies 1 MiB in about
 /// 2 ms. Chunks of any size can be loaded.
-pub const CHUNK_MAX_BYTES: usize = 1 << 20;
+pub(crate) const CHUNK_MAX_BYTES: usize = 1 << 20;
 
 /// The length of the checksum at the end of a chunk, in bytes.
 const CHECKSUM_BYTES: usize = 8;
@@ -121,8 +121,7 @@ fn chunks<'a>(
     std::iter::once((1, header)).chain(chunks)
 }
 
-/// The whole dump of a value: its header with iterator 1, then chunks of at most [`CHUNK_MAX_BYTES`], each with its
-/// iterator.
+/// The whole dump of a value: its header with iterator 1, then chunks of at most 1 MiB, each with its iterator.
 pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }

@@ -98,14 +98,14 @@ impl<'a> Payload<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bloom::classic::sizing::{FORCE64, NOROUND, Rules, Shape};
+    use crate::bloom::classic::sizing::{Rules, Shape};
     use crate::size_limit::Unlimited;
 
     /// Sub-filters of 8, 16, 24, 8 and so on bytes. All bytes of a sub-filter are its index.
     fn sub_filters(count: usize) -> Vec<SubFilter> {
         let sub_filter = |index| {
-            let shape = Shape::new(0.01, [1, 7, 14][index % 3], NOROUND | FORCE64).unwrap();
-            let rules = Rules { options: NOROUND | FORCE64, growth: 2 };
+            let shape = Shape::new(0.01, [1, 7, 14][index % 3], Rules::NOROUND | Rules::FORCE64).unwrap();
+            let rules = Rules { options: Rules::NOROUND | Rules::FORCE64, growth: 2 };
             let mut sub_filter = SubFilter::from_shape(rules, shape, &Unlimited).unwrap();
             sub_filter.append_bytes(0, &vec![index as u8; sub_filter.as_bytes().len()]).unwrap();
             sub_filter

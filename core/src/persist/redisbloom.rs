@@ -22,7 +22,7 @@
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::rdb::{Sink, Source};
 use crate::bits;
-use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Rules, Shape, validate_options};
+use crate::bloom::classic::sizing::{DEFAULT_GROWTH, Rules, Shape, validate_options};
 use crate::bloom::filter::{BloomFilter, OWN_BYTES};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
@@ -161,7 +161,7 @@ fn ends_without_bits(header: &[u8]) -> bool {
 /// The growth factor of a filter whose header has the growth `noted`. RedisBloom keeps only the lower 32 bits of the
 /// requested growth, which may be 0 even for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
-    if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
+    if noted == 0 && options & Rules::NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
 /// Writes a filter as an RDB value in RedisBloom's format.

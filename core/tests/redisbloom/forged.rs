@@ -4,7 +4,7 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND};
+use rollcall_core::unstable::bloom::classic::Rules;
 use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 use rollcall_core::window::Time;
 
@@ -53,10 +53,10 @@ const FORGERIES: [Forgery; 28] = [
         "number of sub-filters",
     ),
     ("an option that is none", |h| h.options |= 16, "options", "options"),
-    ("32-bit hashes", |h| h.options = NOROUND, "options", "options"),
+    ("32-bit hashes", |h| h.options = Rules::NOROUND, "options", "options"),
     (
         "several although it does not scale",
-        |h| h.options |= NO_SCALING,
+        |h| h.options |= Rules::NO_SCALING,
         "number of sub-filters",
         "number of sub-filters",
     ),
@@ -165,7 +165,7 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
 #[test]
 fn bits_beyond_all_positions_fill_nothing() {
     let mut header = HeaderOf::of(&classic(params(0.01, 1, 1)));
-    header.options = FORCE64;
+    header.options = Rules::FORCE64;
     let link = Link { bytes: 8, bits: 64, error_rate: 0.9, bits_per_item: 0.2, hashes: 1, capacity: 9, n2: 1, size: 0 };
     header.links = vec![link];
     let mut fields = header.rdb();
@@ -196,7 +196,7 @@ fn chains_longer_than_ours_are_read_whole() {
 fn filters_with_32_bit_hashes_are_called_what_they_are() {
     let header = HeaderOf::of(&grown());
     let without_options: Vec<Field> = [&header.rdb()[..2], &header.rdb()[4..]].concat();
-    let old = HeaderOf { options: NOROUND, ..header };
+    let old = HeaderOf { options: Rules::NOROUND, ..header };
     let errors = [
         load_header(old.bytes()),
         load_rdb(&old.rdb()),

@@ -5,8 +5,8 @@ use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::classic::{FORCE64, NOROUND, Rules};
-use rollcall_core::unstable::persist::{CHUNK_MAX_BYTES, redisbloom, scandump};
+use rollcall_core::unstable::bloom::classic::Rules;
+use rollcall_core::unstable::persist::{redisbloom, scandump};
 use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
@@ -222,7 +222,7 @@ fn a_large_filter_is_cut_into_small_chunks() {
         chunks.push((next, chunk.len()));
         (next, chunk) = scanned(next);
     }
-    let whole = (1..=19).map(|number| (1 + number * CHUNK_MAX_BYTES as u64, CHUNK_MAX_BYTES));
+    let whole = (1..=19u64).map(|number| (1 + (number << 20), 1 << 20));
     let expected: Vec<_> = [(1, 73)].into_iter().chain(whole).chain([(20_677_041, 754_096)]).collect();
     assert_eq!(chunks, expected);
     for end in [20_677_041, u64::MAX] {
@@ -250,7 +250,7 @@ fn values_of_encodings_before_growth_grow_twofold() {
     assert_eq!(fields.remove(3), Unsigned(2));
     for encoding in [2, 3] {
         let loaded = load_rdb(&fields, encoding);
-        assert_eq!(rules(&loaded), Rules { options: NOROUND | FORCE64, growth: 2 });
+        assert_eq!(rules(&loaded), Rules { options: Rules::NOROUND | Rules::FORCE64, growth: 2 });
         assert_eq!(loaded.sub_filters().len(), filter.sub_filters().len());
     }
 }

@@ -5,7 +5,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing, sizing};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
+use rollcall_core::unstable::bloom::classic::{Rules, Shape};
 use rollcall_core::unstable::bloom::sizing::sub_filter_capacity;
 use rollcall_core::window::{ClockSource, Time};
 use serde::Serialize;
@@ -231,10 +231,10 @@ fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
 /// Bytes that RedisBloom takes for a filter with these parameters.
 fn redisbloom(params: &Params) -> Result<u64, Error> {
     let (scaling, first_rate) = match params.expansion {
-        0 => (NO_SCALING, params.error_rate),
+        0 => (Rules::NO_SCALING, params.error_rate),
         _ => (0, params.error_rate / 2.0),
     };
-    let shape = Shape::new(first_rate, params.capacity, NOROUND | FORCE64 | scaling)?;
+    let shape = Shape::new(first_rate, params.capacity, Rules::NOROUND | Rules::FORCE64 | scaling)?;
     Ok(shape.num_bytes.saturating_add(overhead(BitLayout::Classic, params.expansion, 1)?))
 }
 

@@ -16,16 +16,6 @@ use super::super::params::Params;
 use super::super::params::check_error_rate;
 use crate::error::{Error, Parameter};
 
-/// Sizes are not rounded up to powers of two.
-pub const NOROUND: u32 = 1;
-/// The requested capacity is not a number of items but the base-2 logarithm of the number of bits.
-pub(crate) const ENTRIES_IS_BITS: u32 = 2;
-/// Hashes have 64 bits. Filters of RedisBloom before 2.0 lack this option and have 32-bit hashes.
-pub const FORCE64: u32 = 4;
-/// The filter does not scale.
-pub const NO_SCALING: u32 = 8;
-pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
-
 /// The growth factor that RedisBloom stores if none is given.
 pub const DEFAULT_GROWTH: u32 = 2;
 
@@ -61,6 +51,16 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Sizes are not rounded up to powers of two.
+    pub const NOROUND: u32 = 1;
+    /// The requested capacity is not a number of items but the base-2 logarithm of the number of bits.
+    pub(crate) const ENTRIES_IS_BITS: u32 = 2;
+    /// Hashes have 64 bits. Filters of RedisBloom before 2.0 lack this option and have 32-bit hashes.
+    pub const FORCE64: u32 = 4;
+    /// The filter does not scale.
+    pub const NO_SCALING: u32 = 8;
+    pub(crate) const ALL_OPTIONS: u32 = 15;
+
     /// Returns the options and the growth factor of a new filter, and the shape of its first sub-filter. The growth
     /// factor is `params.expansion`. If that is 0, the filter does not scale, and `growth` is only stored.
     ///
@@ -68,8 +68,8 @@ impl Rules {
     /// [`Error::OutOfRange`] if the first sub-filter would be too large, or if a parameter is out of range.
     pub(in crate::bloom) fn new(params: &Params, growth: u32) -> Result<(Self, Shape), Error> {
         let (scaling, tightening, growth) =
-            if params.expansion == 0 { (NO_SCALING, 1.0, growth) } else { (0, TIGHTENING, params.expansion) };
-        let options = NOROUND | FORCE64 | scaling;
+            if params.expansion == 0 { (Rules::NO_SCALING, 1.0, growth) } else { (0, TIGHTENING, params.expansion) };
+        let options = Rules::NOROUND | Rules::FORCE64 | scaling;
         Ok((Rules { options, growth }, Shape::new(params.error_rate * tightening, params.capacity, options)?))
     }
 
@@ -83,7 +83,7 @@ impl Rules {
     }
 
     pub(in crate::bloom) fn scales(self) -> bool {
-        self.options & NO_SCALING == 0
+        self.options & Rules::NO_SCALING == 0
     }
 
     /// # Errors
@@ -126,7 +126,7 @@ impl Shape {
             || Error::out_of_range(Parameter::Capacity, "of an addressable size at this error rate", capacity);
         Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
         let bits_per_item = bits_per_item(error_rate);
-        let (num_bits, n2, capacity) = if options & ENTRIES_IS_BITS != 0 {
+        let (num_bits, n2, capacity) = if options & Rules::ENTRIES_IS_BITS != 0 {
             let n2 = u8::try_from(capacity).ok().filter(|&n2| n2 <= MAX_N2).ok_or_else(too_large)?;
             let num_bits = 1u64 << n2;
             (num_bits, n2, (num_bits as f64 / bits_per_item) as u64)
@@ -136,7 +136,7 @@ impl Shape {
             if wanted > (MAX_BYTES * 8) as f64 {
                 return Err(too_large());
             }
-            if options & NOROUND != 0 {
+            if options & Rules::NOROUND != 0 {
                 ((wanted as u64).max(1), 0, capacity)
             } else {
                 let n2 = (wanted as u64).max(1).ilog2() as u8 + 1;
@@ -217,9 +217,10 @@ fn hashes(bits_per_item: f64) -> f64 {
 /// # Errors
 /// [`Error::Corrupt`] for unknown flags, and for filters of RedisBloom before 2.0, which have 32-bit hashes.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
-    Error::check_field(options & !ALL_OPTIONS == 0, "options", format_args!("at most {ALL_OPTIONS}"), options)?;
+    let all = Rules::ALL_OPTIONS;
+    Error::check_field(options & !all == 0, "options", format_args!("at most {all}"), options)?;
     let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";
-    Error::check_field(options & FORCE64 != 0, "options", "64-bit hashes", got)
+    Error::check_field(options & Rules::FORCE64 != 0, "options", "64-bit hashes", got)
 }
 
 #[cfg(test)]
@@ -251,7 +252,7 @@ mod tests {
     fn shapes_are_those_of_redisbloom() {
         for (error_rate, capacity, bits_per_item, hashes, num_bytes) in SHAPES {
             let expected = Shape { capacity, error_rate, bits_per_item, hashes, num_bytes, n2: 0 };
-            assert_eq!(Shape::new(error_rate, capacity, NOROUND | FORCE64), Ok(expected));
+            assert_eq!(Shape::new(error_rate, capacity, Rules::NOROUND | Rules::FORCE64), Ok(expected));
             assert_eq!(expected.validate(), Ok(()));
         }
     }
@@ -260,32 +261,38 @@ mod tests {
     #[test]
     fn powers_of_two_are_those_of_redisbloom() {
         let grown = |options, capacity| {
-            let shape = Shape { capacity, ..Shape::new(0.005, 7, ENTRIES_IS_BITS).unwrap() };
+            let shape = Shape { capacity, ..Shape::new(0.005, 7, Rules::ENTRIES_IS_BITS).unwrap() };
             shape.next(2, options).map(|next| (next.capacity, next.n2, next.num_bytes, next.hashes))
         };
-        assert_eq!(grown(FORCE64, 92), Ok((328, 12, 512, 9)));
-        assert_eq!(grown(FORCE64 | NOROUND, 92), Ok((184, 0, 288, 9)));
-        assert_eq!(grown(FORCE64, 1), Ok((2, 5, 8, 9)));
+        assert_eq!(grown(Rules::FORCE64, 92), Ok((328, 12, 512, 9)));
+        assert_eq!(grown(Rules::FORCE64 | Rules::NOROUND, 92), Ok((184, 0, 288, 9)));
+        assert_eq!(grown(Rules::FORCE64, 1), Ok((2, 5, 8, 9)));
         for (capacity, expected) in
             [(2, (1, 4, 8, 9)), (3, (5, 6, 8, 9)), (4, (20, 8, 32, 9)), (5, (82, 10, 128, 9)), (6, (328, 12, 512, 9))]
         {
-            assert_eq!(grown(FORCE64 | ENTRIES_IS_BITS, capacity), Ok(expected));
-            assert_eq!(grown(FORCE64 | ENTRIES_IS_BITS | NOROUND, capacity), Ok(expected));
+            assert_eq!(grown(Rules::FORCE64 | Rules::ENTRIES_IS_BITS, capacity), Ok(expected));
+            assert_eq!(grown(Rules::FORCE64 | Rules::ENTRIES_IS_BITS | Rules::NOROUND, capacity), Ok(expected));
         }
         assert!(matches!(
-            grown(FORCE64 | ENTRIES_IS_BITS, 92),
+            grown(Rules::FORCE64 | Rules::ENTRIES_IS_BITS, 92),
             Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
         ));
     }
 
     #[test]
     fn growth_ends_in_an_error_where_numbers_end() {
-        let shape = Shape::new(0.01, 1 << 40, NOROUND).unwrap();
-        assert!(matches!(shape.next(1 << 30, NOROUND), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
-        assert!(matches!(shape.next(0, NOROUND), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+        let shape = Shape::new(0.01, 1 << 40, Rules::NOROUND).unwrap();
+        assert!(matches!(
+            shape.next(1 << 30, Rules::NOROUND),
+            Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
+        ));
+        assert!(matches!(shape.next(0, Rules::NOROUND), Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
         let shape = Shape { error_rate: f64::from_bits(1), ..shape };
-        assert!(matches!(shape.next(2, NOROUND), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
-        for options in [0, NOROUND] {
+        assert!(matches!(
+            shape.next(2, Rules::NOROUND),
+            Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })
+        ));
+        for options in [0, Rules::NOROUND] {
             assert!(matches!(
                 Shape::new(0.01, u64::MAX, options),
                 Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
@@ -301,7 +308,7 @@ mod tests {
 
     #[test]
     fn fields_of_a_shape_are_checked_at_their_ends() {
-        let good = Shape::new(0.01, 100, NOROUND).unwrap();
+        let good = Shape::new(0.01, 100, Rules::NOROUND).unwrap();
         let field = |shape: Shape| match shape.validate() {
             Ok(()) => "none",
             Err(Error::Corrupt { field, .. }) => field,

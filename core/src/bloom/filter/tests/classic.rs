@@ -1,6 +1,6 @@
 //! Tests of chains in RedisBloom's layout. `core/tests/redisbloom/golden.rs` compares their bits with RedisBloom's.
 
-use crate::bloom::classic::sizing::{FORCE64, NO_SCALING, NOROUND, Rules, Shape};
+use crate::bloom::classic::sizing::{Rules, Shape};
 use crate::bloom::filter::BloomFilter;
 use crate::bloom::params::{BitLayout, Params};
 use crate::bloom::sub_filter::{SubFilter, try_clone_all};
@@ -125,12 +125,12 @@ fn stored_sub_filters_are_checked() {
     assert_eq!(BloomFilter::from_sub_filters(list(&grown())), Ok(grown()));
     assert_eq!(field(BloomFilter::from_sub_filters(Vec::new()).map(|_| ())), "number of sub-filters");
     let checked = |options, growth, len| field(Rules { options, growth }.validate(len));
-    let options = NOROUND | FORCE64;
+    let options = Rules::NOROUND | Rules::FORCE64;
     assert_eq!(Rules { options, growth: 2 }.validate(1200), Ok(()));
     assert_eq!([checked(options, 2, 0), checked(options, 2, 1201)], ["number of sub-filters"; 2]);
-    assert_eq!(checked(options | NO_SCALING, 2, 3), "number of sub-filters");
+    assert_eq!(checked(options | Rules::NO_SCALING, 2, 3), "number of sub-filters");
     assert_eq!(checked(options, 0, 3), "growth");
-    assert_eq!([checked(options | 16, 2, 3), checked(NOROUND, 2, 3)], ["options"; 2]);
+    assert_eq!([checked(options | 16, 2, 3), checked(Rules::NOROUND, 2, 3)], ["options"; 2]);
     let mut many = list(&grown());
     let most = many[0].spec.num_bits;
     assert_eq!(many[0].set_num_items(most), Ok(()));
@@ -158,7 +158,7 @@ fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
             assert_eq!(sub_filter.spec.check_items(sub_filter.num_items()), Ok(()));
         }
     }
-    let rules = Rules { options: NOROUND | FORCE64, growth: 2 };
+    let rules = Rules { options: Rules::NOROUND | Rules::FORCE64, growth: 2 };
     let shape = Shape::new(0.01, 7, rules.options).unwrap();
     let mut full = SubFilter::from_shape(rules, shape, &Unlimited).unwrap();
     full.set_num_items(full.spec.num_bits).unwrap();

@@ -1,7 +1,7 @@
 //! Tests of sub-filters in RedisBloom's layout.
 
 use crate::bloom::classic::bits::PREFETCH_FROM_WORDS;
-use crate::bloom::classic::sizing::{FORCE64, NOROUND, Rules, Shape};
+use crate::bloom::classic::sizing::{Rules, Shape};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash};
@@ -13,7 +13,7 @@ fn shape(filter: &SubFilter) -> &Shape {
 }
 
 fn filter(error_rate: f64, capacity: u64) -> SubFilter {
-    let rules = Rules { options: NOROUND | FORCE64, growth: 2 };
+    let rules = Rules { options: Rules::NOROUND | Rules::FORCE64, growth: 2 };
     let shape = Shape::new(error_rate, capacity, rules.options).unwrap();
     SubFilter::from_shape(rules, shape, &Unlimited).unwrap()
 }
