@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::effects::{appending, sent, sent_as};
-use rollcall_testkit::client::{Client, error_text, field, pairs, show, text, words};
+use rollcall_testkit::client::{Client, error_text, field, pairs, show, text};
 use rollcall_testkit::server::{Server, Setup, session};
 
 /// The prefixes of both command families.
@@ -91,7 +91,7 @@ fn reads_that_change_with_time_carry_the_tip_of_ttl() {
 }
 
 #[test]
-fn every_command_that_creates_makes_them() {
+fn every_creating_command_makes_windows() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -130,7 +130,7 @@ fn every_command_that_creates_makes_them() {
 }
 
 #[test]
-fn those_that_run_on_the_clock_begin_with_its_slice() {
+fn windows_on_the_clock_begin_with_its_slice() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -148,7 +148,7 @@ fn those_that_run_on_the_clock_begin_with_its_slice() {
 }
 
 #[test]
-fn filters_say_whether_they_refresh() {
+fn info_says_whether_a_filter_refreshes() {
     session(
         &Server::start(),
         &[
@@ -170,7 +170,7 @@ fn filters_say_whether_they_refresh() {
 }
 
 #[test]
-fn the_lines_of_info_are_what_clients_know() {
+fn info_of_windows_has_the_lines_that_clients_know() {
     let server = Server::start();
     for mut client in [server.client(), server.client3()] {
         client.expect("FLUSHALL", "+OK");
@@ -304,31 +304,5 @@ fn effects_say_all_that_a_replica_needs() {
         let odd =
             sent(&mut client, &server, &format!("{family}.INSERT odd{family} WINDOW 65 SLICES 64 MANUAL ITEMS a"));
         assert!(odd.len() == 1 && odd[0].contains(" WINDOW 65 MANUAL SLICES 33 "), "{odd:?}");
-    }
-}
-
-#[test]
-fn keys_of_the_commands_are_known_to_the_server() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (line, keys) in [
-        ("BF.ADVANCE k 5", "[\"k\"]"),
-        ("LC.ADVANCE k CLOCK", "[\"k\"]"),
-        ("LC.HISTORY k", "[\"k\"]"),
-        ("LC.COUNTSINCE k 60", "[\"k\"]"),
-        ("LC.UNIONCARD 3 k l m SINCE 60", "[\"k\", \"l\", \"m\"]"),
-        ("LC.MEMBERS k SINCE 60", "[\"k\"]"),
-    ] {
-        let words: Vec<_> = ["COMMAND", "GETKEYS"].into_iter().chain(words(line)).collect();
-        assert_eq!(show(&client.call(&words)), keys, "{line}");
-    }
-    // A user who may only read keys can use reading commands, but not ADVANCE.
-    client.expect("ACL SETUSER reader on nopass %R~* +@all", "+OK");
-    client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL SLICES 4"), "+OK");
-    client.expect("AUTH reader x", "+OK");
-    client.expect("LC.COUNTSINCE c 5", "0");
-    assert_eq!(client.list("LC.HISTORY c").len(), 5);
-    for line in ["LC.ADVANCE c 1", "BF.ADVANCE c 1"] {
-        assert!(client.error(line).starts_with("NOPERM"), "{line}");
     }
 }

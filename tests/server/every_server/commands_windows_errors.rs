@@ -22,7 +22,7 @@ fn assert_names(line: &str, error: &str, words: &str) {
 }
 
 #[test]
-fn options_that_cannot_be() {
+fn invalid_options_are_rejected_by_name() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -70,7 +70,7 @@ fn options_that_cannot_be() {
 }
 
 #[test]
-fn options_that_only_filters_have() {
+fn options_of_filters_are_rejected_for_counters() {
     let server = Server::start();
     let mut client = server.client();
     for (options, names) in [
@@ -94,7 +94,7 @@ fn options_that_only_filters_have() {
 }
 
 #[test]
-fn a_window_is_of_lines_whatever_the_default() {
+fn windowed_filters_have_lines_whatever_the_default() {
     let server = Server::with_args("bf-layout classic");
     let mut client = server.client();
     for line in [&reserve("BF", "k", "WINDOW 40 MANUAL"), "BF.INSERT k WINDOW 40 MANUAL ITEMS a"] {
@@ -108,7 +108,7 @@ fn a_window_is_of_lines_whatever_the_default() {
 }
 
 #[test]
-fn what_cannot_be_joined() {
+fn windows_that_differ_are_not_merged() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -146,7 +146,7 @@ fn what_cannot_be_joined() {
 }
 
 #[test]
-fn spans_that_cannot_be() {
+fn invalid_spans_are_rejected() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("LC.RESERVE c WINDOW 40 MANUAL SLICES 4", "+OK");

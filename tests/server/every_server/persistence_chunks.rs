@@ -69,7 +69,7 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
 }
 
 #[test]
-fn every_kind_of_key_goes_round() {
+fn every_kind_of_key_is_dumped_and_loaded() {
     let server = Server::start();
     let mut client = server.client();
     populate_without_ttl(&mut client);

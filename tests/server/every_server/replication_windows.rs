@@ -250,7 +250,7 @@ fn a_writable_replica_may_be_ahead() {
 
 /// Replicated commands never ask a clock. A command that comes too late, or whose key is missing, does nothing.
 #[test]
-fn what_must_be_obeyed_asks_no_clock() {
+fn replicated_commands_ask_no_clock() {
     let lines = [
         "BF.ADVANCE missing 170000000",
         "BF.ADVANCE missing 170000000 REBASE",
