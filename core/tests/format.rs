@@ -1,5 +1,5 @@
-//! Tests the stored format: sizes, damage, and transfers that are cut. golden.rs tests the exact bytes; the fuzz targets
-//! store and load values after any operations.
+//! Tests the stored format: sizes, damage, and transfers that are cut. golden.rs tests the exact bytes. The fuzz
+//! targets store and load values after any operations.
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};

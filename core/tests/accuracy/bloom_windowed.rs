@@ -56,20 +56,20 @@ fn windows_at_capacity_keep_their_rate() {
             for slice in 0..3 * live {
                 filter.advance(slice);
                 for item in slice * of_slice..(slice + 1) * of_slice {
-                    if filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap() {
+                    if filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap() {
                         taken.insert(item, slice);
                     }
                 }
             }
             // Every item that was reported as new within the window is found.
             taken.retain(|_, slice| *slice >= 2 * live);
-            assert!(taken.keys().all(|item| filter.may_contain(&item.to_le_bytes())));
+            assert!(taken.keys().all(|item| filter.may_contain(item.to_le_bytes())));
             assert_eq!(filter.num_items(), taken.len() as u64);
             check_items(filter.num_items(), live * of_slice, error_rate);
             check_rate(&filter, error_rate, trials);
             // Of the older items, only false positives are found.
             let old = 2 * live * of_slice;
-            let found = (0..old).filter(|item| filter.may_contain(&item.to_le_bytes())).count() as f64;
+            let found = (0..old).filter(|item| filter.may_contain(item.to_le_bytes())).count() as f64;
             let most = error_rate * old as f64;
             assert!(found <= most + 4.0 * most.sqrt(), "{found} of {old}");
             // One window and one slice later, every item has expired.
@@ -90,12 +90,12 @@ fn renewed_items_stay_and_the_rate_is_kept() {
             for slice in 0..rounds {
                 filter.advance(slice);
                 for item in slice * new..slice * new + active {
-                    filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap();
+                    filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
                     last_added.insert(item, slice);
                 }
             }
             last_added.retain(|_, slice| *slice >= rounds - live);
-            assert!(last_added.keys().all(|item| filter.may_contain(&item.to_le_bytes())));
+            assert!(last_added.keys().all(|item| filter.may_contain(item.to_le_bytes())));
             let distinct = last_added.len() as u64;
             assert_eq!(distinct, active + (live - 1) * new);
             // For a renewed item, the wrong generation may lose one from its count, if that generation reports the
@@ -124,7 +124,7 @@ fn the_reported_rate_counts_shared_items_once() {
             filter.advance(slice);
             let is_active = |item: &u64| (item * 31 + slice * 17) % 100 < share;
             for item in (0..CAPACITY).filter(is_active) {
-                filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap();
+                filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
             }
         }
         let reported = filter.false_positive_rate();
@@ -148,7 +148,7 @@ fn windows_take_the_memory_that_theory_asks_for() {
             let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), windowing, 0, &Unlimited).unwrap();
             for slice in 0..=u64::from(slices) {
                 filter.advance(slice);
-                filter.live(Time::Reached).add(&slice.to_le_bytes(), &Unlimited).unwrap();
+                filter.live(Time::Reached).add(slice.to_le_bytes(), &Unlimited).unwrap();
             }
             let bits = filter.size_bytes() as f64 * 8.0 / capacity as f64;
             let g = f64::from(slices);

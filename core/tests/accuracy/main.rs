@@ -1,5 +1,6 @@
-//! Tests of accuracy: seeded runs with bounds from theory. They take seconds, so they are not unit tests. `make accuracy`
-//! measures every claim of the documents; here is what it does not measure, and a few of its figures.
+//! Tests of accuracy: seeded runs with bounds from theory. They take seconds, so they are not unit tests.
+//!
+//! `make accuracy` measures every claim of the documents. Here is what it does not measure, and a few of its figures.
 
 mod bloom;
 mod bloom_windowed;

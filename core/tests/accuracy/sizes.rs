@@ -56,13 +56,16 @@ fn no_estimate_takes_more_than_the_page_says() {
     }
 }
 
+/// Makes a member from a number and a length. Returns it with its bytes in the counter.
+type Kind = fn(u64, usize) -> (String, u64);
+
 /// The buffer of an exact counter is rounded up by at most a quarter, and a member has at most 16 bytes beside its own:
 /// three of its header, and its part of the index.
 #[test]
 fn no_exact_counter_takes_more_than_the_page_says() {
     let sentence = "`1.25 * (bytes + 16 * members) + 200` bytes; by default at most 20,520, and 17,000 in a dump";
     assert!(PAGE.contains(sentence));
-    let kinds: [fn(u64, usize) -> (String, u64); 4] = [
+    let kinds: [Kind; 4] = [
         |number, len| (format!("{number:x>len$}"), len as u64),
         |number, _| (number.to_string(), 1 + number.ilog2() as u64 / 8),
         |number, _| (format!("user:{}", 100_000 + number), 11),
