@@ -423,8 +423,8 @@ impl OnHeap for Counter {
         Self::own_bytes(self.ring.is_some()) + self.held.num_bytes()
     }
 
-    /// Moves the heap buffer of the members, or the main buffer of the bitmap, to another address. Smaller buffers are
-    /// not moved.
+    /// Moves the heap buffer of the members, or the buffers of the bitmap, to other addresses. Smaller buffers are not
+    /// moved.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         if index == 0 {
             self.held.relocate(mover);

@@ -14,8 +14,8 @@
 //!
 //! A cell is the bit of a slot or, in a windowed counter, its tag: the slice in which it was last marked. C is the
 //! number of slots in a segment. The segments before `first` are full and take no memory. In a windowed counter `first`
-//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last with too many marked slots for a
-//! list. The slots never take more memory than the cells of all segments.
+//! is 0, since the tags of full segments have to be kept. Segment `end - 1` is the last that has too many marked slots
+//! for a list. The slots never take more memory than the cells of all segments.
 
 use std::alloc::Layout as Memory;
 use std::ops::Range;
@@ -45,7 +45,8 @@ const LONGEST_LIST: u64 = 4096;
 /// With tags, a list takes 24 bits a slot, so it is smaller than cells up to a 24th of their bits. It ends a little
 /// before, because adding a member to a list takes several times as long as writing a cell. Lists of C / 16 in all
 /// segments would be faster, but then a counter with a smaller error rate, whose segments are longer, could take less
-/// memory than one with a larger rate. Without tags, a list takes 16 bits a slot, and ends early for speed.
+/// memory than one with a larger rate. Without tags, a list takes 16 bits a slot, and ends early for speed. The stored
+/// form needs lists of at most a third of the slots.
 fn most_listed(layout: Layout, segment: usize, ages: Ages) -> u64 {
     let most = if segment < EARLY { LONGEST_LIST } else { layout.slots() / 16 };
     let part = if ages.has_tags() { 28 } else { 24 };
@@ -552,6 +553,7 @@ impl Slots {
 
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         self.window = mover.relocate(std::mem::take(&mut self.window));
+        self.later = mover.relocate(std::mem::take(&mut self.later));
     }
 
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
