@@ -228,12 +228,17 @@ fn a_member_is_found_whatever_its_length() {
     }
 }
 
+/// The size class of allocators (four per doubling) that holds `bytes`.
+fn class_of(bytes: u64) -> u64 {
+    bytes.next_multiple_of(1 << ((bytes - 1).ilog2() - 2))
+}
+
 /// Checks the bytes of counters with the same members, in descending order of their error rates: one with a larger rate
-/// takes no more than any other, but for one size class of allocators (four per doubling).
+/// takes no more than any other, but for one size class.
 fn check_ascending(bytes: &[u64], members: u64, slices: u32) {
-    let mut fewest = u64::MAX / 2;
+    let mut fewest = u64::MAX / 4;
     for &bytes_of_one in bytes.iter().rev() {
-        let class_above = (fewest + 1).next_multiple_of(1 << (fewest.ilog2() - 2));
+        let class_above = class_of(class_of(fewest) + 1);
         assert!(bytes_of_one <= class_above, "{members} members in {slices} slices: {bytes:?}");
         fewest = fewest.min(bytes_of_one);
     }
