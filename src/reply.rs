@@ -32,7 +32,8 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
 }
 
 /// Replies to `ADMIT` with an integer per item: 1 if it was added, 0 if it was known, -1 if it was rejected. With
-/// `WITHROOM`, this array, the room and the seconds until there is more (-1: never) are the three elements of the reply.
+/// `WITHROOM`, the three elements of the reply are this array, the room, and the seconds until there is more (-1:
+/// never).
 pub fn admissions(ctx: Ctx, reported: &[Admission], room: Option<Room>) {
     if room.is_some() {
         ctx.reply_array(3);

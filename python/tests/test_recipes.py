@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,10 @@ def test_a_consumer_may_be_killed_between_any_two_steps(server: Any) -> None:
             assert (run.returncode, run.stderr) == (0 if step == "never" else -9, ""), step
         another: dict[str, Any] = {}
         exec(code, another)  # noqa: S102
+        act = partial(client.rpush, "acts")
         begun, waiting, rounds = time.monotonic(), set(steps), 0
         while waiting:
-            waiting = {step for step in waiting if not another["handle"](step, lambda device: client.rpush("acts", device))}
+            waiting = {step for step in waiting if not another["handle"](step, act)}
             rounds += 1
             # A claim of 2 seconds in slices of one expires at most 3 seconds after it was made.
             assert time.monotonic() - begun < 30, waiting

@@ -293,8 +293,8 @@ pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [WITHROOM] [options of INSERT] ITEMS item [item ...]`: adds new items while the value
-/// has fewer than `n`.
+/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [WITHROOM] [options of INSERT] ITEMS item [item ...]`: adds new items while
+/// the value has fewer than `n`.
 pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = options::<T>(ctx, args, T::ADMIT_OPTIONS)?;
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };

@@ -126,9 +126,9 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     format!("WINDOW {} {manual} SLICES {} {refresh} {volatile} SLICE {slice}", window.seconds(), window.slices())
 }
 
-/// Checks that the window options of an `INSERT` or `ADMIT` are those of the key that exists. How a key forgets must not
-/// differ from what a caller asks for without an error. Options that were not given are not compared, and neither is
-/// `MANUAL`, which `ADVANCE CLOCK` may have ended.
+/// Checks that the window options of an `INSERT` or `ADMIT` are those of the key that exists. How a key forgets must
+/// not differ from what a caller asks for without an error. Options that were not given are not compared, and neither
+/// is `MANUAL`, which `ADVANCE CLOCK` may have ended.
 pub(super) fn check_given<T: Windowed>(value: &T, given: &args::WindowOptions) -> Result<(), CommandError> {
     let Some(seconds) = given.seconds else { return Ok(()) };
     // A new window has as few slices as cover it.

@@ -277,8 +277,8 @@ impl BloomFilter {
         self.after(ring.map_or(0, |ring| ring.windowing.window.present(ring.newest_slice, time) - ring.newest_slice))
     }
 
-    /// A view of the items that were added in the last `seconds`. It begins with a whole slice, so it may be longer by up
-    /// to one slice. Without `refresh`, an item counts as added when it was new.
+    /// A view of the items that were added in the last `seconds`. It begins with a whole slice, so it may be longer by
+    /// up to one slice. Without `refresh`, an item counts as added when it was new.
     ///
     /// ```
     /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};

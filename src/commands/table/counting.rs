@@ -34,7 +34,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(N) where N is the number of items"
         c"Adds items to a counter; if it is missing, creates it with these options"
     c"lc.admit" changes::admit::<Counter>, -6 WRITE Insert [
-        KEY, LIMIT, ALL, DRYRUN, WITHROOM, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
+        KEY, LIMIT, ALL, DRYRUN, WITHROOM, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY,
+        AFTER_ITEMS
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Adds new items to a counter while it has fewer than a limit; the counter stays exact"
@@ -85,8 +86,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"Returns for each item whether it is a member of a counter, while the counter is exact"
     c"lc.query" counting::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, AFTER_ITEMS]
         c"O(N) where N is the number of items"
-        c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the counter is \
-          exact"
+        c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the \
+          counter is exact"
     c"lc.members" counting::members, -2 READ Read CHANGES_WITH_TIME [
         KEY, SINCE, flag(c"WITHAGES", c"withages")
     ]
