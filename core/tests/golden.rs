@@ -38,14 +38,14 @@ const MANY_LINES: usize = 40;
 enum Value {
     Counter(Counter),
     Filter(BloomFilter),
-    PartialCounter(PartialCounter, Counter),
+    PartialCounter(Box<PartialCounter>, Counter),
     PartialFilter(PartialFilter, BloomFilter),
 }
 
 impl Value {
     /// A partially loaded counter that has received the first `bytes` bytes of the payload.
     fn cut_counter(counter: Counter, bytes: u64) -> Self {
-        Value::PartialCounter(cut_after(&counter, bytes), counter)
+        Value::PartialCounter(Box::new(cut_after(&counter, bytes)), counter)
     }
 
     /// A partially loaded filter that has received the first `bytes` bytes of the payload.
@@ -66,7 +66,7 @@ impl Value {
         match self {
             Value::Counter(counter) => rdb_of(counter),
             Value::Filter(filter) => rdb_of_filter(filter),
-            Value::PartialCounter(partial, _) => rdb_of_loading(partial),
+            Value::PartialCounter(partial, _) => rdb_of_loading(&**partial),
             Value::PartialFilter(partial, _) => rdb_of_loading(partial),
         }
     }
@@ -75,7 +75,7 @@ impl Value {
         match self {
             Value::Counter(counter) => dump_of(counter),
             Value::Filter(filter) => dump_of(filter),
-            Value::PartialCounter(partial, _) => dump_of_loading(partial),
+            Value::PartialCounter(partial, _) => dump_of_loading(&**partial),
             Value::PartialFilter(partial, _) => dump_of_loading(partial),
         }
     }
