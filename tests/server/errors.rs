@@ -152,7 +152,6 @@ fn wrong_arity() {
         "LC.DIFFCARD",
         "LC.DIFFCARD 1",
         "LC.MEMBERS",
-        "LC.MEMBERS lc lc2",
         "LC.INFO",
         "LC.INFO lc CAPACITY COUNT",
         "LC.SCANDUMP",
