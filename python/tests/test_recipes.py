@@ -55,7 +55,7 @@ def test_a_consumer_may_be_killed_between_any_two_steps(server: Any) -> None:
             run = subprocess.run([sys.executable, "-", step], input=program, capture_output=True, text=True)
             assert (run.returncode, run.stderr) == (0 if step == "never" else -9, ""), step
         another: dict[str, Any] = {}
-        exec(code, another)  # noqa: S102
+        exec(code, another)
         act = partial(client.rpush, "acts")
         begun, waiting, rounds = time.monotonic(), set(steps), 0
         while waiting:
