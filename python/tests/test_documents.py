@@ -46,7 +46,7 @@ def test_tutorials_run_from_top_to_bottom(server: Any, page: Path) -> None:
     """Runs a tutorial's commands, then its Python code as one program, on one server, as a reader would. A regression
     test: programs reserved keys that the commands had reserved. The replies to commands are compared by tests/docs."""
     text = page.read_text()
-    programs = []
+    programs: list[str] = []
     with redis.Redis(port=server.port) as client:
         client.flushall()
         for block in re.finditer(r"^```(\w+)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
