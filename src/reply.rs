@@ -3,9 +3,22 @@
 use crate::command_error::{CommandError, Kind};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{FULL_REJECTED, MEMORY_REJECTED};
-use rollcall_core::admission::{Admission, Room};
+use rollcall_core::admission::Room;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
+
+/// The bytes that answer for an item in the reply to a command with `WIDTH`: the item was new, or is there.
+pub const YES: u8 = b'1';
+/// The item was not new, or is not there.
+pub const NO: u8 = b'0';
+/// `ADMIT` has rejected the item.
+pub const REJECTED: u8 = b'-';
+
+/// [`YES`] or [`NO`].
+#[inline]
+pub fn answer(is_so: bool) -> u8 {
+    if is_so { YES } else { NO }
+}
 
 /// Replies with the text of `error`. `kind` is the kind of value that the command is for. Full filters and
 /// lacking memory are also counted in the metrics. [`ServerLimit`](crate::limits::ServerLimit) counts the errors of
@@ -20,31 +33,46 @@ pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     ctx.reply_error(&error.text(kind));
 }
 
-/// Replies with an array of booleans, one per handled item. The error of a rejected item is the last element.
-pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
-    ctx.reply_array(values.len() + usize::from(stopped.is_some()));
-    for &value in values {
-        ctx.reply_bool(value);
+/// Replies to an addition to a filter: an array of booleans, one for each handled item, from `answers`. The error of a
+/// rejected item is the last element. With `as_text` (the option `WIDTH`) the reply is a string of an answer for each
+/// of the `items`: `!` from the first item on that a full filter rejects. Any other error is then the whole reply.
+pub fn added(ctx: Ctx, mut answers: Vec<u8>, items: usize, stopped: Option<CommandError>, as_text: bool) {
+    if as_text {
+        match stopped {
+            Some(CommandError::Core(Error::Full { .. })) => {
+                FULL_REJECTED.count();
+                answers.resize(items, b'!');
+            }
+            Some(error) => return reject(ctx, Kind::Filter, &error),
+            None => {}
+        }
+        return ctx.reply_bulk(&answers);
     }
+    ctx.reply_array(answers.len() + usize::from(stopped.is_some()));
+    answers.iter().for_each(|&answer| ctx.reply_bool(answer == YES));
     if let Some(error) = stopped {
         reject(ctx, Kind::Filter, &error);
     }
 }
 
 /// Replies to `ADMIT` with an integer per item: 1 if it was added, 0 if it was known, -1 if it was rejected. With
-/// `WITHROOM`, the three elements of the reply are this array, the room, and the seconds until there is more (-1:
-/// never).
-pub fn admissions(ctx: Ctx, reported: &[Admission], room: Option<Room>) {
+/// `as_text` (the option `WIDTH`) the `answers` are the reply. With `WITHROOM`, the three elements of the reply are
+/// these replies, the room, and the seconds until there is more (-1: never).
+pub fn admissions(ctx: Ctx, answers: &[u8], room: Option<Room>, as_text: bool) {
     if room.is_some() {
         ctx.reply_array(3);
     }
-    ctx.reply_array(reported.len());
-    for one in reported {
-        ctx.reply_integer(match one {
-            Admission::Admitted => 1,
-            Admission::Known => 0,
-            Admission::Rejected => -1,
-        });
+    if as_text {
+        ctx.reply_bulk(answers);
+    } else {
+        ctx.reply_array(answers.len());
+        for &answer in answers {
+            ctx.reply_integer(match answer {
+                YES => 1,
+                NO => 0,
+                _ => -1,
+            });
+        }
     }
     if let Some(Room { items, retry_after }) = room {
         let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);

@@ -17,6 +17,12 @@ pub enum Admission {
     Rejected,
 }
 
+impl Admission {
+    /// The most bytes per item that a call of many items takes for itself, besides its answers.
+    #[doc(hidden)]
+    pub const TABLE_BYTES: u64 = 96;
+}
+
 /// The limit and the options of one call that admits items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
@@ -77,7 +83,7 @@ pub struct Room {
 /// allocated before the first change, so that no allocation can fail after it.
 pub(crate) struct LookUp<K> {
     /// For each item, its index in `new`; `None` for a known item.
-    items: Vec<Option<usize>>,
+    items: Vec<Option<u32>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
     /// A buffer for the result of [`Self::into_answers`].
@@ -92,6 +98,7 @@ impl<K: PartialEq> LookUp<K> {
     pub(crate) fn of(len: usize) -> Result<Self, Error> {
         let mut places = HashTable::new();
         let needed_bytes = array_bytes::<(u64, usize)>(len as u64);
+        u32::try_from(len).map_err(|_| Error::OutOfMemory { needed_bytes })?;
         places.try_reserve(len, |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
         let (items, new, answers) = (try_with_capacity(len)?, try_with_capacity(len)?, try_with_capacity(len)?);
         Ok(LookUp { items, new, places, answers })
@@ -113,7 +120,7 @@ impl<K: PartialEq> LookUp<K> {
         if place == self.new.len() {
             self.new.push(key);
         }
-        self.items.push(Some(place));
+        self.items.push(Some(place as u32));
     }
 
     /// The distinct new items, in the order of the call.
@@ -128,6 +135,7 @@ impl<K: PartialEq> LookUp<K> {
         answers.extend(self.items.iter().map(|&item| match item {
             None => Admission::Known,
             Some(place) => {
+                let place = place as usize;
                 let is_first = place == reported;
                 reported += usize::from(is_first);
                 match of_new[place] {

@@ -23,7 +23,7 @@ pub mod rounding {
 
 /// Functions for lists whose length a client chooses. If memory is lacking, they return an error.
 pub mod size_limit {
-    pub use crate::size_limit::{try_collect_ok, try_reserve};
+    pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
 }
 
 /// The parts of filters.

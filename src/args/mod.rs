@@ -3,7 +3,11 @@
 //! Options are whole words in upper or lower case and in any order, each at most once. Unknown words are rejected.
 //! Numbers have no sign and no spaces, and are not `inf` or `nan`.
 
+mod items;
 pub mod lenient;
+
+pub use items::Items;
+use items::MAX_WIDTH;
 
 use crate::command_error::{CommandError, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
@@ -88,7 +92,9 @@ pub struct Options {
     /// The option `SINCE` of `QUERY`: only what was added in the last seconds.
     pub since: Option<u64>,
     pub with_ages: bool,
-    /// The index of the first item in the arguments.
+    /// The option `WIDTH`: the length of each item in bytes.
+    pub width: Option<usize>,
+    /// The index of the first argument with items.
     pub items: Option<usize>,
 }
 
@@ -122,6 +128,14 @@ impl Options {
         Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
     }
 
+    /// The items of the command `args` with these options.
+    ///
+    /// # Errors
+    /// Those of [`Items::new`].
+    pub fn items<'a>(&self, args: Args<'a>) -> Result<Items<'a>, CommandError> {
+        Items::new(args.from(self.items.ok_or(CommandError::Arity)?), self.width)
+    }
+
     /// Whether a command with these options may be replicated unchanged. RedisBloom reads expiry options differently,
     /// and does not know seed and layout. The effect of window options depends on the clock.
     pub fn are_plain(&self) -> bool {
@@ -152,6 +166,7 @@ rollcall_core::named! {
         WithRoom = "WITHROOM",
         Since = "SINCE",
         WithAges = "WITHAGES",
+        Width = "WIDTH",
         Window = "WINDOW",
         Manual = "MANUAL",
         Volatile = "VOLATILE",
@@ -168,7 +183,7 @@ pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun, Opt::WithRoom];
 
 /// The options of `QUERY`.
-pub const QUERY: Allowed = &[&[Opt::Since, Opt::Items]];
+pub const QUERY: Allowed = &[&[Opt::Since, Opt::Width, Opt::Items]];
 
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
@@ -267,6 +282,7 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
             options.expiry = Some(expiry(ctx, option, given)?);
         }
         Opt::Limit => options.limit = Some(limit(given)?),
+        Opt::Width => options.width = Some(width(given)?),
         Opt::Since => options.since = Some(count(Parameter::Seconds, given)?),
         Opt::Window => options.window.seconds = Some(count(Parameter::Window, given)?),
         Opt::Slices => options.window.slices = Some(count(Parameter::Slices, given)?),
@@ -280,6 +296,13 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
 fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     let given = given.bytes();
     below_2_63(given).ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given))
+}
+
+fn width(given: Arg<'_>) -> Result<usize, CommandError> {
+    let given = given.bytes();
+    let width = below_2_63(given).and_then(|width| usize::try_from(width).ok());
+    let expected = format_args!("whole number of bytes from 1 to {MAX_WIDTH}");
+    width.filter(|width| (1..=MAX_WIDTH).contains(width)).ok_or_else(|| CommandError::not_a(expected, "WIDTH", given))
 }
 
 /// Parses an expiry option, with the ranges of the server's `SET`. Returns milliseconds since 1970. A client may not

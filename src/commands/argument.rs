@@ -123,6 +123,7 @@ pub(super) const TO: Argument = Argument {
 
 pub(super) const LIMIT: Argument = Argument { token: Some(c"LIMIT"), ..argument(c"limit", ArgumentKind::Integer) };
 pub(super) const WITHROOM: Argument = flag(c"WITHROOM", c"withroom");
+pub(super) const WIDTH: Argument = option(c"WIDTH", c"bytes", ArgumentKind::Integer);
 pub(super) const SINCE: Argument = option(c"SINCE", c"seconds", ArgumentKind::Integer);
 pub(super) const ALL: Argument = flag(c"ALL", c"all");
 pub(super) const DRYRUN: Argument = flag(c"DRYRUN", c"dryrun");

@@ -15,7 +15,7 @@ use super::effects::Creating;
 use super::keyspace::value;
 use super::windows::{self, NO_SINCE, bad_since, time_of};
 use super::{info, obeyed};
-use crate::args::{self, Allowed, Opt, Options};
+use crate::args::{self, Allowed, Items, Opt, Options};
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
@@ -27,8 +27,17 @@ use crate::server::reclaim;
 use crate::types::entry::finalize;
 use crate::types::names::Verb;
 
-const OF_INSERT: &[Opt] =
-    &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
+const OF_INSERT: &[Opt] = &[
+    Opt::Capacity,
+    Opt::Error,
+    Opt::Expansion,
+    Opt::NoCreate,
+    Opt::NonScaling,
+    Opt::Seed,
+    Opt::Layout,
+    Opt::Width,
+    Opt::Items,
+];
 /// The options of a replicated `BF.INSERT`. Expiry options are left out: this module never replicates them, and
 /// RedisBloom reads `EX` as `EXPANSION`.
 const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS];
@@ -49,21 +58,27 @@ impl Changing for BloomFilter {
         given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
     }
 
-    /// Adds items and replies with a boolean for each handled item: true for a new item. The error of a rejected item
-    /// is the last element.
-    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool) -> Added<'static> {
-        let mut results: Vec<bool> = Vec::new();
-        let outcome = try_reserve(&mut results, items.len())
-            .and_then(|()| live.add_all(items.bytes(), limit, |is_new| results.push(is_new)));
+    /// Adds items and replies for each whether it was new, as [`reply::added`] says.
+    fn add_all<'i>(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        items: impl ExactSizeIterator<Item = &'i [u8]>,
+        limit: &ServerLimit,
+        is_new_key: bool,
+        as_text: bool,
+    ) -> Added {
+        let (mut answers, len) = (Vec::new(), items.len());
+        let outcome = try_reserve(&mut answers, len)
+            .and_then(|()| live.add_all(items, limit, |is_new| answers.push(reply::answer(is_new))));
         let error = outcome.err().and_then(|error| obeyed::reported(ctx, error));
-        let new = results.iter().filter(|&&is_new| is_new).count();
+        let new = answers.iter().filter(|&&answer| answer == reply::YES).count();
+        let added = AddedItems::First(answers.len());
         // If the first item is rejected, the key is not created.
-        let items = AddedItems::First(results.len());
-        if is_new_key && results.is_empty() && error.is_some() {
-            return Added { items, new, error };
+        if is_new_key && answers.is_empty() && error.is_some() {
+            return Added { items: added, new, error };
         }
-        reply::bools(ctx, &results, error);
-        Added { items, new, error: None }
+        reply::added(ctx, answers, len, error, as_text);
+        Added { items: added, new, error: None }
     }
 
     /// Completes a partially loaded filter with zeros. RedisBloom adds items to such a filter and acknowledges the
@@ -131,14 +146,14 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Replies for each item whether a filter contains it: `BF.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
-    reply_contained(ctx, value::<BloomFilter>(&key)?.map(|filter| present(ctx, filter)), args.from(2));
-    Ok(())
+    reply_contained(ctx, value::<BloomFilter>(&key)?.map(|filter| present(ctx, filter)), Items::single(args.from(2)))
 }
 
-/// Replies for each item whether a filter contains it, or did in the last seconds: `BF.QUERY key [SINCE seconds] ITEMS
-/// item [item ...]`
+/// Replies for each item whether a filter contains it, or did in the last seconds: `BF.QUERY key [SINCE seconds]
+/// [WIDTH bytes] ITEMS item [item ...]`
 pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(ctx, args, 2, args::QUERY)?;
+    let items = options.items(args)?;
     let key = ctx.open(args.get(1), Mode::Read)?;
     let filter = value::<BloomFilter>(&key)?;
     let view = match (filter, options.since) {
@@ -148,17 +163,27 @@ pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         }
         (filter, _) => filter.map(|filter| present(ctx, filter)),
     };
-    reply_contained(ctx, view, args.from(options.items.ok_or(CommandError::Arity)?));
-    Ok(())
+    reply_contained(ctx, view, items)
 }
 
 /// Replies for each item whether `view` may contain it. A missing key has no view.
-fn reply_contained(ctx: Ctx, view: Option<Present<'_>>, items: Args<'_>) {
+fn reply_contained(ctx: Ctx, view: Option<Present<'_>>, items: Items<'_>) -> Result<(), CommandError> {
+    if let Some(runs) = items.runs() {
+        let mut answers = Vec::new();
+        try_reserve(&mut answers, items.len())?;
+        match view {
+            Some(view) => view.may_contain_all(runs, |found| answers.push(reply::answer(found))),
+            None => answers.resize(items.len(), reply::NO),
+        }
+        ctx.reply_bulk(&answers);
+        return Ok(());
+    }
     ctx.reply_array(items.len());
     match view {
-        Some(view) => view.may_contain_all(items.bytes(), |found| ctx.reply_bool(found)),
-        None => items.iter().for_each(|_| ctx.reply_bool(false)),
+        Some(view) => view.may_contain_all(items.args().bytes(), |found| ctx.reply_bool(found)),
+        None => (0..items.len()).for_each(|_| ctx.reply_bool(false)),
     }
+    Ok(())
 }
 
 /// Replies with the number of items in a filter: `BF.CARD key`

@@ -6,16 +6,17 @@
 
 use std::iter::once;
 
-use rollcall_core::admission::{Admission, Terms};
+use rollcall_core::admission::{Admission, Room, Terms};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
+use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Creating, Effects, announce};
 use super::keyspace::{create, open, open_merge, replace, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
-use crate::args::{self, Allowed, Options, WindowOptions};
+use crate::args::{self, Allowed, Items, Options, WindowOptions};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
@@ -41,8 +42,15 @@ pub(super) trait Changing: Family + Windowed {
     }
 
     /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is true if the command creates
-    /// the key.
-    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool) -> Added<'static>;
+    /// the key. With `as_text`, answers for single items are a string.
+    fn add_all<'i>(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        items: impl ExactSizeIterator<Item = &'i [u8]>,
+        limit: &ServerLimit,
+        is_new_key: bool,
+        as_text: bool,
+    ) -> Added;
 
     /// Checks the option `LIMIT` of an `ADMIT` on this value.
     fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
@@ -98,8 +106,8 @@ pub(super) fn reserve<T: Changing>(
 }
 
 /// What a command added.
-pub(super) struct Added<'a> {
-    pub(super) items: AddedItems<'a>,
+pub(super) struct Added {
+    pub(super) items: AddedItems,
     /// The number of these items that were new.
     pub(super) new: usize,
     /// The error that is the whole reply; `None` if a reply was already written.
@@ -107,19 +115,36 @@ pub(super) struct Added<'a> {
 }
 
 /// The items that a command added, which replicas add too.
-pub(super) enum AddedItems<'a> {
+pub(super) enum AddedItems {
     /// The first items of the command, up to the item that failed, known ones included.
     First(usize),
-    /// The items that `ADMIT` admitted or added again.
-    Admitted(Vec<Arg<'a>>),
+    /// The items that `ADMIT` admitted or, if it `renews`, added again. There is an answer for each item.
+    Admitted { answers: Vec<u8>, renews: bool },
 }
+
+impl AddedItems {
+    /// Whether the item at this index was added.
+    fn has(&self, index: usize) -> bool {
+        match self {
+            &AddedItems::First(len) => index < len,
+            AddedItems::Admitted { answers, renews } => match answers[index] {
+                reply::YES => true,
+                reply::NO => *renews,
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The most bytes of items that are packed into one argument for replicas, unless a single item is longer.
+const PACKED_BYTES: usize = 1 << 16;
 
 /// A command that adds items, with the parameters for creating a missing key.
 pub(super) struct Addition<'a, F> {
     /// The name of the running command, without its prefix.
     verb: Verb,
     command: Args<'a>,
-    items: Args<'a>,
+    items: Items<'a>,
     /// Returns the parameters for a missing key; `None` if a missing key is an error.
     create_with: Option<F>,
     /// The expiry of a key that the command creates, in milliseconds since 1970.
@@ -141,24 +166,32 @@ impl<'a, F> Addition<'a, F> {
         key: Closed<'_>,
         prefix: Prefix,
         created: Option<&C>,
-        added: &AddedItems<'_>,
+        added: &AddedItems,
     ) {
+        let items = self.items;
+        // RedisBloom may be a replica of filters in its own layout, and does not know WIDTH.
+        let width = items.width().filter(|_| prefix != Prefix::Bf);
+        let is_packed = width == items.width();
         let is_plain = self.is_plain && created.is_none_or(C::is_implied);
-        let (first, admitted) = match added {
-            &AddedItems::First(len) if is_plain && len == self.items.len() => {
-                return ctx.replicate_under(prefix.name(self.verb), self.command);
-            }
-            &AddedItems::First(len) => (self.items.first(len), &[][..]),
-            AddedItems::Admitted(items) => (self.items.first(0), &items[..]),
+        if matches!(added, &AddedItems::First(len) if is_plain && is_packed && len == items.len()) {
+            return ctx.replicate_under(prefix.name(self.verb), self.command);
+        }
+        let copied = match items.width().is_none() || is_packed && (0..items.len()).all(|index| added.has(index)) {
+            true => Vec::new(),
+            false => items.packed(if is_packed { PACKED_BYTES } else { 1 }, |index| added.has(index)),
         };
+        let width = width.map(|width| ["WIDTH", &width.to_string()].map(OwnedString::new));
+        let kept = if copied.is_empty() { items.args() } else { items.args().first(0) };
         let replicate = |verb, words: &[OwnedString]| {
-            let words = words.iter().map(OwnedString::as_arg);
-            let items = first.iter().chain(admitted.iter().copied());
+            let words = width.iter().flatten().chain(words).map(OwnedString::as_arg);
+            let kept = kept.iter().enumerate().filter(|&(index, _)| added.has(index)).map(|(_, item)| item);
+            let items = kept.chain(copied.iter().map(OwnedString::as_arg));
             let arguments: Vec<Arg> = once(key.name()).chain(words).chain(items).collect();
             ctx.replicate(prefix.name(verb).text(), &arguments);
         };
         match created {
             Some(creation) => creation.with_words(|words| replicate(Verb::Insert, words)),
+            None if width.is_some() => replicate(Verb::Insert, &[OwnedString::new("ITEMS")]),
             None => replicate(prefix.add_all(), &[]),
         }
     }
@@ -171,7 +204,7 @@ pub(super) fn add<'a, T: Changing>(
     ctx: Ctx,
     addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
-    add: impl FnOnce(&mut Live<'_, T>, bool) -> Added<'a>,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Added,
 ) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
@@ -215,7 +248,7 @@ fn add_to_missing<'a, T: Changing>(
     mut key: Key<'a>,
     mut addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
-    add: impl FnOnce(&mut Live<'_, T>, bool) -> Added<'a>,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Added,
 ) -> Result<Closed<'a>, CommandError> {
     let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
     let mut value = creation.build(limit)?;
@@ -261,15 +294,15 @@ pub(super) fn to_default<'a, T: Changing>(
 ) -> Addition<'a, impl FnOnce() -> T::Creation> {
     let creates = config::auto_create() || must_obey(ctx);
     let create_with = creates.then_some(move || T::Creation::defaults(ctx, command));
-    let window = WindowOptions::default();
-    Addition { verb, command, items: command.from(2), create_with, expiry: None, is_plain: true, window }
+    let (items, window) = (Items::single(command.from(2)), WindowOptions::default());
+    Addition { verb, command, items, create_with, expiry: None, is_plain: true, window }
 }
 
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
 pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
-    let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
+    let items = addition.items.args().bytes();
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key, false))?;
     Ok(())
 }
 
@@ -278,7 +311,7 @@ fn to_given<'a, C>(
     creation: C,
     options: &Options,
 ) -> Result<Addition<'a, impl FnOnce() -> C>, CommandError> {
-    let items = command.from(options.items.ok_or(CommandError::Arity)?);
+    let items = options.items(command)?;
     let create_with = (!options.no_create).then_some(|| creation);
     let (expiry, is_plain) = (options.expiry, options.are_plain());
     Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain, window: options.window })
@@ -289,7 +322,10 @@ pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     let (creation, options) = T::insertion(ctx, args)?;
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
+    add::<T>(ctx, addition, &limit, |live, is_new_key| match items.runs() {
+        None => T::add_all(ctx, live, items.args().bytes(), &limit, is_new_key, false),
+        Some(runs) => T::add_all(ctx, live, runs, &limit, is_new_key, true),
+    })?;
     Ok(())
 }
 
@@ -304,32 +340,54 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let mut rejections = 0;
     let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
-        let answered = checked.and_then(|()| match options.with_room {
-            false => Ok((live.admit(items.bytes(), terms, &limit)?, None)),
-            true => {
-                let now = time_of(ctx, [live.value()]);
-                let (reported, room) = live.admit_with_room(items.bytes(), terms, now, &limit)?;
-                Ok((reported, Some(room)))
+        let now = options.with_room.then(|| time_of(ctx, [live.value()]));
+        let answered = checked.and_then(|()| match items.runs() {
+            None => Ok(answers_of(live, items.args().bytes(), terms, now, &limit)?),
+            Some(runs) => {
+                limit.check(0, (items.len() as u64).saturating_mul(Admission::TABLE_BYTES))?;
+                Ok(answers_of(live, runs, terms, now, &limit)?)
             }
         });
-        let (reported, room) = match answered {
+        let (answers, room) = match answered {
             Ok(answered) => answered,
             Err(error) => return Added { items: AddedItems::First(0), new: 0, error: Some(error) },
         };
-        reply::admissions(ctx, &reported, room);
+        reply::admissions(ctx, &answers, room, items.width().is_some());
         let renews = !is_new_key && live.value().renews();
-        let count = |which| if terms.dry_run { 0 } else { reported.iter().filter(|&&one| one == which).count() };
-        rejections = count(Admission::Rejected) as u64;
-        let is_added = |one: &Admission| *one == Admission::Admitted || renews && *one == Admission::Known;
-        let added = items.iter().zip(&reported).filter(|(_, reported)| is_added(reported));
-        let items = AddedItems::Admitted(added.map(|(item, _)| item).collect());
-        Added { items, new: count(Admission::Admitted), error: None }
+        let count = |which| if terms.dry_run { 0 } else { answers.iter().filter(|&&one| one == which).count() };
+        rejections = count(reply::REJECTED) as u64;
+        let new = count(reply::YES);
+        Added { items: AddedItems::Admitted { answers, renews }, new, error: None }
     })?;
     if rejections > 0 {
         T::ITEMS_REJECTED.add(rejections);
         ctx.notify(NOTIFY_MODULE, key, T::prefix_of_events().event(Verb::Admit));
     }
     Ok(())
+}
+
+/// Admits `items`. Returns an answer for each, and with a time `now` the room that is left then.
+fn answers_of<'i, T: Windowed>(
+    live: &mut Live<'_, T>,
+    items: impl ExactSizeIterator<Item = &'i [u8]> + Clone,
+    terms: Terms,
+    now: Option<Time>,
+    limit: &ServerLimit,
+) -> Result<(Vec<u8>, Option<Room>), Error> {
+    let (reported, room) = match now {
+        None => (live.admit(items, terms, limit)?, None),
+        Some(now) => {
+            let (reported, room) = live.admit_with_room(items, terms, now, limit)?;
+            (reported, Some(room))
+        }
+    };
+    // The answers take the memory of the list.
+    let answers = reported.into_iter().map(|one| match one {
+        Admission::Admitted => reply::YES,
+        Admission::Known => reply::NO,
+        Admission::Rejected => reply::REJECTED,
+    });
+    Ok((answers.collect(), room))
 }
 
 /// Runs `LC.REM key member [member ...]`: removes members of an exact counter. Only the removed members are replicated.

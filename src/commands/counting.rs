@@ -4,7 +4,7 @@ use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::Error;
 use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
-use rollcall_core::unstable::size_limit::try_collect_ok;
+use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 
 use super::changes::{self, Added, AddedItems, Changing};
 use super::creation::counters::Creation;
@@ -12,14 +12,15 @@ use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
 use super::windows::{self, NO_SINCE, time_of};
 use super::{info, sets};
-use crate::args::{self, Allowed, Opt};
+use crate::args::{self, Allowed, Items, Opt};
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
+use crate::reply;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ITEMS_REJECTED, Metric};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Seed];
-const OF_INSERT: &[Opt] = &[Opt::NoCreate, Opt::Items];
+const OF_INSERT: &[Opt] = &[Opt::NoCreate, Opt::Width, Opt::Items];
 const MEMBERS_OPTIONS: Allowed = &[&[Opt::Since, Opt::WithAges]];
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
 
@@ -31,12 +32,19 @@ impl Changing for Counter {
 
     /// Adds items and replies with the number of new items, or with an error if an item is too large. The items before
     /// it stay added.
-    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, _is_new_key: bool) -> Added<'static> {
+    fn add_all<'i>(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
+        limit: &ServerLimit,
+        _is_new_key: bool,
+        _as_text: bool,
+    ) -> Added {
         let (mut len, mut new) = (0, 0);
         let count = |is_new: bool| (len, new) = (len + 1, new + usize::from(is_new));
         let added = match items.len() {
-            1 => live.add(items.get(0).bytes(), limit).map(count),
-            _ => live.add_all(items.bytes(), limit, count),
+            1 => items.next().map_or(Ok(()), |item| live.add(item, limit).map(count)),
+            _ => live.add_all(items, limit, count),
         };
         if added.is_ok() {
             ctx.reply_integer(new as i64);
@@ -118,31 +126,36 @@ fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
-    reply_contained(ctx, view, args.from(2))
+    reply_contained(ctx, view, Items::single(args.from(2)))
 }
 
-/// Replies for each item whether a counter contains it, or did in the last seconds: `LC.QUERY key [SINCE seconds] ITEMS
-/// item [item ...]`
+/// Replies for each item whether a counter contains it, or did in the last seconds: `LC.QUERY key [SINCE seconds]
+/// [WIDTH bytes] ITEMS item [item ...]`
 pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(ctx, args, 2, args::QUERY)?;
+    let items = options.items(args)?;
     let key = ctx.open(args.get(1), Mode::Read)?;
     let view = |counter| sets::view(counter, args.get(1), options.since, time_of(ctx, [counter]), NO_SINCE);
     let view = value::<Counter>(&key)?.map(view).transpose()?;
-    reply_contained(ctx, view, args.from(options.items.ok_or(CommandError::Arity)?))
+    reply_contained(ctx, view, items)
 }
 
 /// Replies for each item whether `view` has it. A missing key has no view.
-fn reply_contained(ctx: Ctx, view: Option<View<'_>>, items: Args<'_>) -> Result<(), CommandError> {
-    if let Some(view) = view {
+fn reply_contained(ctx: Ctx, view: Option<View<'_>>, items: Items<'_>) -> Result<(), CommandError> {
+    let (runs, singles) = (items.runs(), items.args().bytes());
+    if let (Some(view), Some(item)) = (view, runs.clone().map_or(singles.clone().next(), |mut runs| runs.next())) {
         // An estimating counter cannot answer for any item, so the reply is a single error.
-        view.contains(items.get(0).bytes())?;
+        view.contains(item)?;
     }
     // If a counter that estimates gets here, all its members have expired. It then contains no item.
     let view = view.filter(|view| view.is_exact());
-    ctx.reply_array(items.len());
-    for item in items.bytes() {
-        ctx.reply_bool(view.is_some_and(|view| view.contains(item) == Ok(true)));
+    let contains = |item| view.is_some_and(|view| view.contains(item) == Ok(true));
+    if let Some(runs) = runs {
+        ctx.reply_bulk(&try_collect(items.len(), runs.map(|item| reply::answer(contains(item))))?);
+        return Ok(());
     }
+    ctx.reply_array(items.len());
+    singles.for_each(|item| ctx.reply_bool(contains(item)));
     Ok(())
 }
 

@@ -121,7 +121,7 @@ fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
         Move::Advance(slice) => (slice, false),
         Move::Rebase(slice) => (slice, true),
     };
-    let words = [OwnedString::new(&slice.to_string()), OwnedString::new("REBASE")];
+    let words = [OwnedString::new(slice.to_string()), OwnedString::new("REBASE")];
     let arguments = [key.name(), words[0].as_arg(), words[1].as_arg()];
     let arguments = if rebases { &arguments } else { &arguments[..2] };
     ctx.replicate(T::OWN_PREFIX.name(Verb::Advance).text(), arguments);
@@ -130,7 +130,7 @@ fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
 /// Replicates the new expiry of a key. Not inlined, because few commands set an expiry.
 #[cold]
 fn replicate_expiry(ctx: Ctx, key: Closed<'_>, at: i64) {
-    ctx.replicate(c"PEXPIREAT", &[key.name(), OwnedString::new(&at.to_string()).as_arg()]);
+    ctx.replicate(c"PEXPIREAT", &[key.name(), OwnedString::new(at.to_string()).as_arg()]);
 }
 
 /// Counts in the metrics that a window moved, and sends the keyspace event.

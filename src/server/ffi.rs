@@ -317,7 +317,8 @@ unsafe impl Sync for OwnedString {}
 
 impl OwnedString {
     /// Copies `text` to a string of the server.
-    pub fn new(text: &str) -> Self {
+    pub fn new(text: impl AsRef<[u8]>) -> Self {
+        let text = text.as_ref();
         // SAFETY: the server copies the text. No context is passed, so the server does not free the string; `Drop`
         // frees it.
         OwnedString(unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) })
@@ -357,7 +358,7 @@ impl Name {
 
     #[inline]
     fn string(&self) -> *mut RedisModuleString {
-        self.string.get_or_init(|| OwnedString::new(&self.text.to_string_lossy())).as_ptr()
+        self.string.get_or_init(|| OwnedString::new(self.text.to_bytes())).as_ptr()
     }
 }
 

@@ -6,7 +6,7 @@ use rollcall_core::unstable::info::OF_FILTERS;
 use super::super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SINCE, SOURCES, TO,
-    WITHROOM, argument, field,
+    WIDTH, WITHROOM, argument, field,
 };
 use super::super::{advance, bloom, changes, dump, info};
 use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
@@ -27,14 +27,13 @@ pub static BLOOM: &[Command] = rows! { Filter:
         c"Adds items to a Bloom filter; creates the filter if it is missing"
     c"bf.insert" changes::insert::<BloomFilter>, -4 WRITE_FAST Insert [
         KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW_OF_INSERT, EXPIRY,
-        AFTER_ITEMS
+        WIDTH, AFTER_ITEMS
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; if it is missing, creates it with these options"
     c"bf.admit" changes::admit::<BloomFilter>, -6 WRITE Insert [
         KEY, LIMIT, ALL, DRYRUN, WITHROOM, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT,
-        FILTER_WINDOW_OF_INSERT,
-        EXPIRY, AFTER_ITEMS
+        FILTER_WINDOW_OF_INSERT, EXPIRY, WIDTH, AFTER_ITEMS
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds new items to a Bloom filter while it has fewer than a limit"
@@ -44,7 +43,7 @@ pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.mexists" bloom::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Returns for each item whether it may be in a Bloom filter, or is certainly not"
-    c"bf.query" bloom::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, AFTER_ITEMS]
+    c"bf.query" bloom::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, WIDTH, AFTER_ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Returns for each item whether it may be in a Bloom filter, or may have been added in the last seconds"
     c"bf.card" bloom::card, 2 READ_FAST Read CHANGES_WITH_TIME [KEY]

@@ -5,8 +5,8 @@ use rollcall_core::unstable::info::OF_COUNTERS;
 
 use super::super::argument::{
     AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
-    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SINCE, SOURCES, TO, WITHROOM,
-    argument, field, flag, several,
+    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SINCE, SOURCES, TO, WIDTH,
+    WITHROOM, argument, field, flag, several,
 };
 use super::super::{advance, changes, counting, dump, info, sets};
 use super::command::{
@@ -29,13 +29,13 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(N) where N is the number of items"
         c"Adds items to a counter; creates the counter if it is missing"
     c"lc.insert" changes::insert::<Counter>, -4 WRITE_FAST Insert [
-        KEY, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
+        KEY, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, WIDTH, AFTER_ITEMS
     ]
         c"O(N) where N is the number of items"
         c"Adds items to a counter; if it is missing, creates it with these options"
     c"lc.admit" changes::admit::<Counter>, -6 WRITE Insert [
         KEY, LIMIT, ALL, DRYRUN, WITHROOM, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY,
-        AFTER_ITEMS
+        WIDTH, AFTER_ITEMS
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Adds new items to a counter while it has fewer than a limit; the counter stays exact"
@@ -84,7 +84,7 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.mexists" counting::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, while the counter is exact"
-    c"lc.query" counting::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, AFTER_ITEMS]
+    c"lc.query" counting::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, WIDTH, AFTER_ITEMS]
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the \
           counter is exact"
