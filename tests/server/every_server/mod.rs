@@ -14,6 +14,7 @@ mod commands_members;
 mod commands_removal;
 pub mod commands_sets;
 mod commands_volatile;
+mod commands_width;
 mod commands_windows;
 mod commands_windows_clock;
 mod commands_windows_counters;
