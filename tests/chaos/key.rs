@@ -110,6 +110,9 @@ pub struct Key {
     history: VecDeque<String>,
 }
 
+/// The length in bytes of items that are sent on end.
+const WIDTH: usize = 32;
+
 /// Number of steps that the message about a broken promise shows.
 const HISTORY: usize = 12;
 
@@ -148,12 +151,16 @@ impl Key {
         format!("{}:shadow", self.name)
     }
 
-    /// The item with this number. Items have 13 different lengths.
+    /// The item with this number. Items have 13 different lengths, unless the shape sends them on end.
     pub fn item(&self, number: u64) -> Vec<u8> {
         let mut item = Vec::with_capacity(40);
         item.extend_from_slice(self.prefix.as_bytes());
         let _ = write!(item, "{number}");
         item.extend_from_slice(&b"xxxxxxxxxxxxx"[..(number % 13) as usize]);
+        if self.shape.packs() {
+            assert!(item.len() <= WIDTH, "{}", item.escape_ascii());
+            item.resize(WIDTH, b'.');
+        }
         item
     }
 
@@ -272,6 +279,13 @@ impl Key {
             let name_of = |word: &str| if word == "?" { name.as_bytes().to_vec() } else { word.as_bytes().to_vec() };
             words(line).into_iter().map(name_of).collect()
         };
+        let adding = |line: &str, number: u64, items: Vec<Vec<u8>>| -> Command {
+            if !self.shape.packs() || number % 2 == 0 || items.is_empty() {
+                return named(line, &self.name).into_iter().chain(items).collect();
+            }
+            let line = line.replace(" ITEMS", &format!(" WIDTH {WIDTH} ITEMS"));
+            named(&line, &self.name).into_iter().chain([items.concat()]).collect()
+        };
         let family = if self.shape.is_filter() { "BF" } else { "LC" };
         Some(match step {
             Step::Create => named(self.shape.create, &self.name),
@@ -280,11 +294,11 @@ impl Key {
                     self.times.push((Instant::now(), first + count));
                 }
                 let line = self.shape.adds_one().filter(|_| count == 1).unwrap_or(self.shape.add);
-                named(line, &self.name).into_iter().chain(self.items(first..first + count)).collect()
+                adding(line, first + count, self.items(first..first + count).collect())
             }
             Step::Repeat { first, count } => {
                 let known = self.promised(first..first + count).map(|number| self.item(number));
-                named(self.shape.add, &self.name).into_iter().chain(known).collect()
+                adding(self.shape.add, first + count, known.collect())
             }
             Step::Remove(count) => named("LC.REM ?", &self.name)
                 .into_iter()

@@ -25,11 +25,22 @@ pub fn outcome(reply: Value) -> Outcome {
         Some(error) if error.contains("more than max-key-bytes") => Outcome::Unknown,
         Some(error) if passes(&error) => Outcome::Rejected,
         _ => match reply {
-            Value::Array(mut parts) if matches!(parts[..], [Value::Array(_), Value::Int(0..), Value::Int(-1..)]) => {
-                Outcome::Done(parts.swap_remove(0))
+            Value::Array(mut parts)
+                if matches!(parts[..], [Value::Array(_) | Value::BulkString(_), Value::Int(0..), Value::Int(-1..)]) =>
+            {
+                Outcome::Done(answers(parts.swap_remove(0)))
             }
-            reply => Outcome::Done(reply),
+            reply => Outcome::Done(answers(reply)),
         },
+    }
+}
+
+/// A reply to a command with WIDTH as that to single items.
+fn answers(reply: Value) -> Value {
+    let answer = |byte: &u8| Value::Int(if *byte == b'-' { -1 } else { i64::from(*byte) - i64::from(b'0') });
+    match reply {
+        Value::BulkString(text) => Value::Array(text.iter().map(answer).collect()),
+        reply => reply,
     }
 }
 

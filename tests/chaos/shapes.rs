@@ -64,6 +64,11 @@ impl Shape {
         (self.kind, self.remembers, self.shadow) == (Kind::Exact, Remembers::All, Shadow::None)
     }
 
+    /// Whether every other command that adds items sends them in one argument, with `WIDTH`.
+    pub fn packs(&self) -> bool {
+        self.add.ends_with(" ITEMS") && !self.is_shared
+    }
+
     /// The time at which the key expires, in milliseconds since 1970; `None` if it does not, or with its window.
     pub fn expires_at(&self) -> Option<u64> {
         let (_, after) = self.add.split_once(" EXAT ")?;

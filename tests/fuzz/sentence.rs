@@ -86,7 +86,23 @@ impl Speaker {
             command.arguments.iter().for_each(|argument| self.say(argument, command.family(), &mut words));
         }
         self.commands = commands;
+        self.fit_width(&mut words);
         words
+    }
+
+    /// Makes most runs of items multiples of a small WIDTH.
+    fn fit_width(&mut self, words: &mut Words) {
+        let find = |name: &str| words.iter().position(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+        let (Some(width), Some(items)) = (find("WIDTH"), find("ITEMS")) else { return };
+        if width >= items || self.random.one_in(4) {
+            return;
+        }
+        let bytes = 1 + self.random.up_to(40);
+        words[width + 1] = bytes.to_string().into_bytes();
+        for run in &mut words[items + 1..] {
+            let len = run.len().max(1).next_multiple_of(bytes);
+            run.resize(len, b'x');
+        }
     }
 
     /// Appends `numkeys key [key ...] [SINCE seconds [seconds ...]]`, with matching numbers of keys and spans.
