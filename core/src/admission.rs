@@ -180,6 +180,19 @@ mod tests {
         }
     }
 
+    /// The hash table has the most bytes per item just above seven eighths of a power of two.
+    #[test]
+    fn a_table_takes_at_most_what_is_promised() {
+        for len in [917_505, 1 << 20] {
+            let LookUp { items, new, places, .. } = LookUp::<(u64, &[u8])>::of(len).unwrap();
+            let own = items.capacity() * size_of::<Option<u32>>() + new.capacity() * size_of::<(u64, &[u8])>();
+            // A counter also lists the members that it renews, and the outcome of each new item.
+            let others = len * (size_of::<&[u8]>() + size_of::<Admission>());
+            let most = len as u64 * Admission::TABLE_BYTES;
+            assert!((own + places.allocation_size() + others) as u64 <= most, "{len}");
+        }
+    }
+
     #[test]
     fn repeats_count_once() {
         let mut look_up = LookUp::of(3).unwrap();

@@ -182,8 +182,11 @@ pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 /// The options of `ADMIT` that `INSERT` lacks.
 pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun, Opt::WithRoom];
 
+/// The options about items, the last of a command.
+pub const ITEMS: &[Opt] = &[Opt::Width, Opt::Items];
+
 /// The options of `QUERY`.
-pub const QUERY: Allowed = &[&[Opt::Since, Opt::Width, Opt::Items]];
+pub const QUERY: Allowed = &[&[Opt::Since], ITEMS];
 
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];

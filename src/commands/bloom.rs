@@ -27,25 +27,16 @@ use crate::server::reclaim;
 use crate::types::entry::finalize;
 use crate::types::names::Verb;
 
-const OF_INSERT: &[Opt] = &[
-    Opt::Capacity,
-    Opt::Error,
-    Opt::Expansion,
-    Opt::NoCreate,
-    Opt::NonScaling,
-    Opt::Seed,
-    Opt::Layout,
-    Opt::Width,
-    Opt::Items,
-];
+const OF_INSERT: &[Opt] =
+    &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout];
 /// The options of a replicated `BF.INSERT`. Expiry options are left out: this module never replicates them, and
 /// RedisBloom reads `EX` as `EXPANSION`.
-const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS];
+const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::ITEMS];
 
 impl Changing for BloomFilter {
     type Creation = Creation;
-    const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
-    const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
+    const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY, args::ITEMS];
+    const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY, args::ITEMS];
     const ITEMS_REJECTED: &'static Metric = &FILTER_ITEMS_REJECTED;
 
     fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {

@@ -20,14 +20,15 @@ use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ITEMS_REJECTED, Metric};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Seed];
-const OF_INSERT: &[Opt] = &[Opt::NoCreate, Opt::Width, Opt::Items];
+const OF_INSERT: &[Opt] = &[Opt::NoCreate];
 const MEMBERS_OPTIONS: Allowed = &[&[Opt::Since, Opt::WithAges]];
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
 
 impl Changing for Counter {
     type Creation = Creation;
-    const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
-    const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
+    const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY, args::ITEMS];
+    const ADMIT_OPTIONS: Allowed =
+        &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY, args::ITEMS];
     const ITEMS_REJECTED: &'static Metric = &COUNTER_ITEMS_REJECTED;
 
     /// Adds items and replies with the number of new items, or with an error if an item is too large. The items before

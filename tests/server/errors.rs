@@ -285,7 +285,7 @@ fn options_unknown_repeated_or_incomplete() {
             (
                 "BF.INSERT new a b c",
                 "'a': expected CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, WINDOW, MANUAL, \
-                 SLICES, REFRESH, VOLATILE, EX, PX, EXAT, PXAT, or ITEMS",
+                 SLICES, REFRESH, VOLATILE, EX, PX, EXAT, PXAT, WIDTH, or ITEMS",
             ),
             ("BF.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
             ("BF.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
@@ -322,7 +322,7 @@ fn options_unknown_repeated_or_incomplete() {
             (
                 "LC.INSERT new a b c",
                 "'a': expected NOCREATE, ERROR, EXACT, BYTES, SEED, WINDOW, MANUAL, SLICES, VOLATILE, \
-                 EX, PX, EXAT, PXAT, or ITEMS",
+                 EX, PX, EXAT, PXAT, WIDTH, or ITEMS",
             ),
             ("LC.INSERT new ERROR 0.01 a b", "ITEMS"),
             ("LC.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
