@@ -157,7 +157,7 @@ unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut R
             let option = unsafe { setting(data) };
             // The previously shown string is freed, because the server has copied it.
             let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
-            shown.insert(OwnedString::new(&option.print(option.bits()))).as_ptr()
+            shown.insert(OwnedString::new(option.print(option.bits()))).as_ptr()
         },
         null_mut,
     )
