@@ -280,7 +280,7 @@ impl Key {
             words(line).into_iter().map(name_of).collect()
         };
         let adding = |line: &str, number: u64, items: Vec<Vec<u8>>| -> Command {
-            if !self.shape.packs() || number % 2 == 0 || items.is_empty() {
+            if !self.shape.packs() || number.is_multiple_of(2) || items.is_empty() {
                 return named(line, &self.name).into_iter().chain(items).collect();
             }
             let line = line.replace(" ITEMS", &format!(" WIDTH {WIDTH} ITEMS"));
