@@ -160,6 +160,7 @@ fn contained(group: &[SubFilter], hashes: &[Hash128], open: &[Marks; GROUP]) -> 
         if left != 0 {
             found |= match one.spec.classic {
                 Some(_) => left,
+                None if one.spec.item_shape() == (1, probes) => left,
                 None => {
                     let screened = one.spec.geometry.probes_per_line == probes;
                     probe::contains_chunk(one.spec.item_shape(), one.lines(), hashes, left, screened)
