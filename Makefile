@@ -45,7 +45,7 @@ FETCH_ARM64 := $(if $(CROSS),scripts/arm64.sh fetch)
 EMULATED := $(if $(CROSS),scripts/arm64.sh emulated)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image
+.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image no-avx512 test-no-avx512
 
 help: ## List the targets (the default)
 	@echo "make TARGET, where TARGET is one of"
@@ -67,6 +67,17 @@ test: setup-test ## Run every test on redis-server, then the tests of every serv
 	@scripts/beside.sh '$(WITH) cargo test $(TESTS) --no-fail-fast; cargo test --workspace --locked --doc' \
 		'echo "== optimised, then on other servers"; cargo test $(OPTIMISED) $(HEAVY); $(MAKE) test-servers'
 	@echo "== make test: every test passed"
+
+# A processor with AVX-512 tests and measures the other kernels only in this build.
+WITHOUT_AVX512 := RUSTFLAGS="--cfg rollcall_no_avx512" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/no-avx512 cargo
+
+no-avx512:
+	@$(WITHOUT_AVX512) build --release --locked >&2
+	@echo $(CARGO_TARGET_DIR)/no-avx512/release/librollcall.so
+
+test-no-avx512: ## Test filters and counters as on a processor without AVX-512
+	@scripts/setup.sh build
+	$(WITHOUT_AVX512) test --locked --package rollcall-core --lib
 
 test-servers: setup-test build ## Run the tests of every server on Redis 8.10.2 and Valkey 9.1.2, and defragmentation on Redis 8.2.3; OTHER_SERVERS=redis-8.2.3: all on that server; OTHER_SERVERS=valkey-sid: on Debian's Valkey, with jemalloc
 	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
@@ -180,8 +191,8 @@ demo: ## Run the example services on real input, and fifty workers that compete 
 		echo; echo "== $$name"; $(WITH) $(CARGO_TARGET_DIR)/debug/with-server $(CARGO_TARGET_DIR)/debug/examples/$$name; \
 	done
 
-bench: setup-test build ## Compare ten kinds of work with RedisBloom, 5 minutes, and write the column of redis-server in docs/benchmarks.md; SERVER=redis-8.10.2: another column; QUICK=1: a rough run that only prints; ONLY=1,7: only these rows, printed; ONLY=leases: the rows of docs/tutorials/leases.md, one minute
-	@QUICK=$(QUICK) ONLY="$(ONLY)" SERVER=$(SERVER) scripts/bench.sh server
+bench: setup-test build ## Compare ten kinds of work with RedisBloom, 5 minutes, and write the column of redis-server in docs/benchmarks.md; SERVER=redis-8.10.2: another column; QUICK=1: a rough run that only prints; ONLY=1,7: only these rows, printed; AVX512=no: a column without AVX-512; ONLY=leases: the rows of docs/tutorials/leases.md, one minute
+	@QUICK=$(QUICK) ONLY="$(ONLY)" AVX512=$(AVX512) SERVER=$(SERVER) scripts/bench.sh server
 
 accuracy: ## Measure every claim of accuracy, about 10 minutes, and write target/accuracy/ and the figures of docs/accuracy.md; QUICK=1: a rough run; fails if a claim does not hold
 	@scripts/setup.sh build

@@ -16,6 +16,15 @@ options+=(--workspace --locked)
 case "${1:-}" in
     server)
         server=${SERVER:-redis-server}
+        # Rows with this build have a column of their own.
+        if [[ "${AVX512:-}" == no ]]; then
+            grep -qw avx512_vpopcntdq /proc/cpuinfo || {
+                echo "bench: this processor has no AVX-512, so make bench measures the same without AVX512=no"
+                exit
+            }
+            ROLLCALL_MODULE=$(make --no-print-directory --silent no-avx512)
+            export AVX512 ROLLCALL_MODULE
+        fi
         [[ -n "$(scripts/servers.py path redisbloom-2.8.2)" ]] ||
             { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
         # The rows `leases` are also measured with redis-py.

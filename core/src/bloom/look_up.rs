@@ -146,7 +146,14 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks) -> [Marks; GR
 }
 
 /// The mask of the hashes, among those in `pending`, of which all bits in `masks` are set in the line at their index.
-#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[cfg_attr(rollcall_no_avx512, multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt")))]
+#[cfg_attr(
+    not(rollcall_no_avx512),
+    multiversion(targets(
+        "x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt",
+        "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+    ))
+)]
 fn compare(lines: &[Line], indexes: &[usize; CHUNK], masks: &[[u64; 8]; CHUNK], pending: Marks) -> Marks {
     marked(pending).fold(0, |passed, i| passed | Marks::from(lines[indexes[i]].has(&masks[i])) << i)
 }

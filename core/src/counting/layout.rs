@@ -156,7 +156,11 @@ impl Layout {
 }
 
 /// Computes [`Layout::slot_of`] for several hashes.
-#[multiversion(targets("x86_64+avx512f+avx512cd", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[cfg_attr(rollcall_no_avx512, multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt")))]
+#[cfg_attr(
+    not(rollcall_no_avx512),
+    multiversion(targets("x86_64+avx512f+avx512cd", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))
+)]
 pub(super) fn slots_of(layout: Layout, hashes: &[u64], slots: &mut [u32]) {
     slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));
 }

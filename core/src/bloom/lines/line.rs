@@ -104,6 +104,7 @@ impl Line {
 /// The functions of this file for AVX-512, which holds a line in one register. They take half the time of the portable
 /// functions.
 #[cfg(target_arch = "x86_64")]
+#[cfg_attr(rollcall_no_avx512, allow(dead_code))]
 pub(in crate::bloom) mod avx512 {
     use super::{Count, Line};
     use bytemuck::cast;

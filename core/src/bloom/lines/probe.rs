@@ -38,16 +38,20 @@ macro_rules! with_shape {
     };
 }
 
-/// Defines a function that is compiled for each pair in `with_shape!` (lines, and bits per line), with and without
-/// AVX2 and AVX-512. Its body can call `$line`, which is the function `has` or `fill` of [`mod@line`].
+/// Defines a function that is compiled for each pair in `with_shape!` (lines, and bits per line), for AVX-512, for
+/// AVX2 and for other processors. Its body can call `$line`, which is the function `has` or `fill` of [`mod@line`].
 macro_rules! kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($shape:ident, $line:ident($($operand:ident),*) $(, $arg:ident: $type:ty)*)
         -> $output:ty $body:block) => {
         $(#[$doc])*
-        #[multiversion(targets(
-            "x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt",
-            "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
-        ))]
+        #[cfg_attr(rollcall_no_avx512, multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt")))]
+        #[cfg_attr(
+            not(rollcall_no_avx512),
+            multiversion(targets(
+                "x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt",
+                "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+            ))
+        )]
         $vis fn $name($shape: ItemShape $(, $arg: $type)*) -> $output {
             // Closures, because functions with target features do not implement `Fn`.
             let $line = match_target! {
