@@ -41,6 +41,7 @@ from typing import Any, Literal, cast, overload
 
 from rollcall_redis._types import Admission, Admissions
 
+from ._columns import Answers, AnswersView, Buffer, Rows
 from ._command import Command, Item, Key, Moment, Seconds
 from ._filters import FilterCommands, Layout
 from ._reply import Chunk, FilterInfo""",
@@ -55,6 +56,7 @@ from typing import Any, Generic, Literal, cast, overload
 
 from rollcall_redis._types import Admission, Admissions, Estimate
 
+from ._columns import Answers, AnswersView, Buffer, Rows
 from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member
 from ._reply import Chunk, CounterInfo, Slice""",

@@ -29,6 +29,16 @@ class Command(Generic[T]):
     parse: Callable[[Any], T]
     content: Literal["text", "members", "binary"] = "text"
     """The content of the reply: text of the server, members (decoded if the application asks for it), or bytes."""
+    rest: list[list[Word]] | None = None
+    """For a column, the words of further calls with the same name. `parse` then reads the list of all replies."""
+
+    def calls(self) -> list[list[Word]]:
+        """The words of each call."""
+        return [self.words, *(self.rest or ())]
+
+    def read(self, replies: list[Any]) -> T:
+        """Reads the replies, one for each call."""
+        return self.parse(replies[0] if self.rest is None else replies)
 
 
 def options(*pairs: tuple[str, Word | bool | None]) -> list[Word]:

@@ -5,6 +5,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from rollcall_redis._types import Admission, Admissions, Estimate
 
+from ._columns import ADMISSIONS, BOOLEANS, NUMBER, OUTCOMES, Answers, AnswersView, Buffer, Rows, with_items
 from ._command import (
     Command,
     Item,
@@ -16,7 +17,6 @@ from ._command import (
     encoded,
     expiry,
     in_seconds,
-    listed,
     numbered,
     options,
     span,
@@ -25,8 +25,6 @@ from ._reply import (
     Chunk,
     CounterInfo,
     Slice,
-    admission,
-    admissions,
     anything,
     boolean,
     chunk,
@@ -92,7 +90,7 @@ class CounterCommands(Generic[Member]):
     def insert(
         self,
         key: Key,
-        items: Iterable[Item],
+        items: Iterable[Item] | Rows | Buffer,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
@@ -107,9 +105,14 @@ class CounterCommands(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: int | None = None,
     ) -> Command[int]:
-        """LC.INSERT: adds items like `add`. If the key is missing, creates the counter with these options first."""
-        return Command(
+        """LC.INSERT: adds items like `add`. If the key is missing, creates the counter with these options first.
+
+        A column of items of the same width, such as an array of bytes, is sent in one argument, and above 2^20 items in
+        several calls. `width` is the number of bytes of an item in another buffer.
+        """
+        return with_items(
             "LC.INSERT",
             [
                 key,
@@ -118,11 +121,37 @@ class CounterCommands(Generic[Member]):
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),
-                *listed(items),
             ],
-            integer,
+            items,
+            width,
+            NUMBER,
         )
 
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Rows | Buffer,
+        limit: int,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int | None = None,
+    ) -> Command[Any]: ...
     @overload
     def admit(
         self,
@@ -146,6 +175,7 @@ class CounterCommands(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> Command[list[Admission]]: ...
     @overload
     def admit(
@@ -170,11 +200,12 @@ class CounterCommands(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> Command[Admissions]: ...
     def admit(
         self,
         key: Key,
-        items: Iterable[Item],
+        items: Iterable[Item] | Rows | Buffer,
         limit: int,
         error_rate: float | None = None,
         exact: int | None = None,
@@ -193,6 +224,7 @@ class CounterCommands(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: int | None = None,
     ) -> Command[Any]:
         """LC.ADMIT: adds new members as long as the counter has fewer than `limit`. The counter stays exact.
 
@@ -200,7 +232,7 @@ class CounterCommands(Generic[Member]):
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
         changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
-        return Command(
+        return with_items(
             "LC.ADMIT",
             [
                 key,
@@ -212,9 +244,10 @@ class CounterCommands(Generic[Member]):
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),
-                *listed(items),
             ],
-            admissions if withroom else list_of(admission),
+            items,
+            width,
+            ADMISSIONS if withroom else OUTCOMES,
         )
 
     def rem(self, key: Key, *members: Item) -> Command[int]:
@@ -291,10 +324,20 @@ class CounterCommands(Generic[Member]):
         """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
         return Command("LC.MEXISTS", [key, *map(encoded, items)], list_of(boolean))
 
-    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> Command[list[bool]]:
+    @overload
+    def query(self, key: Key, items: Rows, since: Seconds | None = None, *, width: None = None) -> Command[Answers]: ...
+    @overload
+    def query(self, key: Key, items: Buffer, since: Seconds | None = None, *, width: int) -> Command[AnswersView]: ...
+    @overload
+    def query(
+        self, key: Key, items: Iterable[Item], since: Seconds | None = None, *, width: None = None
+    ) -> Command[list[bool]]: ...
+    def query(
+        self, key: Key, items: Iterable[Item] | Rows | Buffer, since: Seconds | None = None, *, width: int | None = None
+    ) -> Command[Any]:
         """LC.QUERY: whether each of several items is a member, or was added in the last `since` seconds, in order. The
         counter must be exact."""
-        return Command("LC.QUERY", [key, *span("SINCE", since), *listed(items)], list_of(boolean))
+        return with_items("LC.QUERY", [key, *span("SINCE", since)], items, width, BOOLEANS)
 
     @overload
     def members(

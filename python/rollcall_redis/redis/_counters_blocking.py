@@ -5,6 +5,7 @@ from typing import Any, Generic, Literal, cast, overload
 
 from rollcall_redis._types import Admission, Admissions, Estimate
 
+from ._columns import Answers, AnswersView, Buffer, Rows
 from ._command import Command, Item, Key, Moment, Seconds, Spans
 from ._counters import CounterCommands, Member
 from ._reply import Chunk, CounterInfo, Slice
@@ -61,7 +62,7 @@ class Counters(Generic[Member]):
     def insert(
         self,
         key: Key,
-        items: Iterable[Item],
+        items: Iterable[Item] | Rows | Buffer,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
@@ -76,8 +77,13 @@ class Counters(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: int | None = None,
     ) -> int:
-        """LC.INSERT: adds items like `add`. If the key is missing, creates the counter with these options first."""
+        """LC.INSERT: adds items like `add`. If the key is missing, creates the counter with these options first.
+
+        A column of items of the same width, such as an array of bytes, is sent in one argument, and above 2^20 items in
+        several calls. `width` is the number of bytes of an item in another buffer.
+        """
         return self._run(
             self._commands.insert(
                 key,
@@ -95,9 +101,35 @@ class Counters(Generic[Member]):
                 px=px,
                 exat=exat,
                 pxat=pxat,
+                width=width,
             )
         )
 
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Rows | Buffer,
+        limit: int,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        noCreate: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int | None = None,
+    ) -> Any: ...
     @overload
     def admit(
         self,
@@ -121,6 +153,7 @@ class Counters(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> list[Admission]: ...
     @overload
     def admit(
@@ -145,11 +178,12 @@ class Counters(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> Admissions: ...
     def admit(
         self,
         key: Key,
-        items: Iterable[Item],
+        items: Iterable[Item] | Rows | Buffer,
         limit: int,
         error_rate: float | None = None,
         exact: int | None = None,
@@ -168,6 +202,7 @@ class Counters(Generic[Member]):
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: int | None = None,
     ) -> Any:
         """LC.ADMIT: adds new members as long as the counter has fewer than `limit`. The counter stays exact.
 
@@ -195,6 +230,7 @@ class Counters(Generic[Member]):
             px=px,
             exat=exat,
             pxat=pxat,
+            width=width,
         )
         return self._run(command)
 
@@ -276,11 +312,32 @@ class Counters(Generic[Member]):
         """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
         return self._run(self._commands.mexists(key, *items))
 
-    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> list[bool]:
+    @overload
+    def query(self, key: Key, items: Rows, since: Seconds | None = None, *, width: None = None) -> Answers: ...
+    @overload
+    def query(self, key: Key, items: Buffer, since: Seconds | None = None, *, width: int) -> AnswersView: ...
+    @overload
+    def query(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        since: Seconds | None = None,
+        *,
+        width: None = None,
+    ) -> list[bool]: ...
+    def query(
+        self,
+        key: Key,
+        items: Iterable[Item] | Rows | Buffer,
+        since: Seconds | None = None,
+        *,
+        width: int | None = None,
+    ) -> Any:
         """LC.QUERY: whether each of several items is a member, or was added in the last `since` seconds, in order. The
         counter must be exact.
         """
-        return self._run(self._commands.query(key, items, since))
+        command: Command[Any] = cast(Any, self._commands).query(key, items, since, width=width)
+        return self._run(command)
 
     @overload
     def members(self, key: Key, since: Seconds | None = None, *, withages: Literal[False] = False) -> list[Member]: ...

@@ -5,12 +5,11 @@ from typing import Any, Literal, TypeAlias, overload
 
 from rollcall_redis._types import Admission, Admissions
 
-from ._command import Command, Item, Key, Moment, Seconds, Word, encoded, expiry, listed, options, span
+from ._columns import ADMISSIONS, BOOLEANS, OUTCOMES, Answers, AnswersView, Buffer, Rows, with_items
+from ._command import Command, Item, Key, Moment, Seconds, Word, encoded, expiry, options, span
 from ._reply import (
     Chunk,
     FilterInfo,
-    admission,
-    admissions,
     anything,
     boolean,
     chunk,
@@ -77,6 +76,55 @@ class FilterCommands:
         """
         return Command("BF.MADD", [key, *map(encoded, items)], list_of(boolean))
 
+    @overload
+    def insert(
+        self,
+        key: Key,
+        items: Rows,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: None = None,
+    ) -> Command[Answers]: ...
+    @overload
+    def insert(
+        self,
+        key: Key,
+        items: Buffer,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int,
+    ) -> Command[AnswersView]: ...
+    @overload
     def insert(
         self,
         key: Key,
@@ -98,9 +146,37 @@ class FilterCommands:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
-    ) -> Command[list[bool]]:
-        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first."""
-        return Command(
+        width: None = None,
+    ) -> Command[list[bool]]: ...
+    def insert(
+        self,
+        key: Key,
+        items: Iterable[Item] | Rows | Buffer,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int | None = None,
+    ) -> Command[Any]:
+        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first.
+
+        A column of items of the same width, such as an array of bytes, is sent in one argument, and above 2^20 items in
+        several calls. The answers are an array. `width` is the number of bytes of an item in another buffer.
+        """
+        return with_items(
             "BF.INSERT",
             [
                 key,
@@ -109,11 +185,40 @@ class FilterCommands:
                 *_window(window, manual, slices, refresh),
                 *options(("VOLATILE", volatile)),
                 *expiry(ex, px, exat, pxat),
-                *listed(items),
             ],
-            list_of(boolean),
+            items,
+            width,
+            BOOLEANS,
         )
 
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Rows | Buffer,
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int | None = None,
+    ) -> Command[Any]: ...
     @overload
     def admit(
         self,
@@ -140,6 +245,7 @@ class FilterCommands:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> Command[list[Admission]]: ...
     @overload
     def admit(
@@ -167,11 +273,12 @@ class FilterCommands:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> Command[Admissions]: ...
     def admit(
         self,
         key: Key,
-        items: Iterable[Item],
+        items: Iterable[Item] | Rows | Buffer,
         limit: int,
         capacity: int | None = None,
         error_rate: float | None = None,
@@ -193,6 +300,7 @@ class FilterCommands:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: int | None = None,
     ) -> Command[Any]:
         """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
 
@@ -200,7 +308,7 @@ class FilterCommands:
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
         changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
-        return Command(
+        return with_items(
             "BF.ADMIT",
             [
                 key,
@@ -212,9 +320,10 @@ class FilterCommands:
                 *_window(window, manual, slices, refresh),
                 *options(("VOLATILE", volatile)),
                 *expiry(ex, px, exat, pxat),
-                *listed(items),
             ],
-            admissions if withroom else list_of(admission),
+            items,
+            width,
+            ADMISSIONS if withroom else OUTCOMES,
         )
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
@@ -225,10 +334,20 @@ class FilterCommands:
         """BF.MEXISTS: whether each of several items may be in the filter, in order."""
         return Command("BF.MEXISTS", [key, *map(encoded, items)], list_of(boolean))
 
-    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> Command[list[bool]]:
+    @overload
+    def query(self, key: Key, items: Rows, since: Seconds | None = None, *, width: None = None) -> Command[Answers]: ...
+    @overload
+    def query(self, key: Key, items: Buffer, since: Seconds | None = None, *, width: int) -> Command[AnswersView]: ...
+    @overload
+    def query(
+        self, key: Key, items: Iterable[Item], since: Seconds | None = None, *, width: None = None
+    ) -> Command[list[bool]]: ...
+    def query(
+        self, key: Key, items: Iterable[Item] | Rows | Buffer, since: Seconds | None = None, *, width: int | None = None
+    ) -> Command[Any]:
         """BF.QUERY: whether each of several items may be in the filter, or may have been added in the last `since`
         seconds, in order."""
-        return Command("BF.QUERY", [key, *span("SINCE", since), *listed(items)], list_of(boolean))
+        return with_items("BF.QUERY", [key, *span("SINCE", since)], items, width, BOOLEANS)
 
     def card(self, key: Key) -> Command[int]:
         """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""

@@ -5,6 +5,7 @@ from typing import Any, Literal, cast, overload
 
 from rollcall_redis._types import Admission, Admissions
 
+from ._columns import Answers, AnswersView, Buffer, Rows
 from ._command import Command, Item, Key, Moment, Seconds
 from ._filters import FilterCommands, Layout
 from ._reply import Chunk, FilterInfo
@@ -72,6 +73,55 @@ class Filters:
         """
         return self._run(self._commands.madd(key, *items))
 
+    @overload
+    def insert(
+        self,
+        key: Key,
+        items: Rows,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: None = None,
+    ) -> Answers: ...
+    @overload
+    def insert(
+        self,
+        key: Key,
+        items: Buffer,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int,
+    ) -> AnswersView: ...
+    @overload
     def insert(
         self,
         key: Key,
@@ -93,31 +143,87 @@ class Filters:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
-    ) -> list[bool]:
-        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first."""
-        return self._run(
-            self._commands.insert(
-                key,
-                items,
-                capacity,
-                error_rate,
-                noCreate,
-                expansion,
-                noScale,
-                seed=seed,
-                layout=layout,
-                window=window,
-                manual=manual,
-                volatile=volatile,
-                slices=slices,
-                refresh=refresh,
-                ex=ex,
-                px=px,
-                exat=exat,
-                pxat=pxat,
-            )
-        )
+        width: None = None,
+    ) -> list[bool]: ...
+    def insert(
+        self,
+        key: Key,
+        items: Iterable[Item] | Rows | Buffer,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int | None = None,
+    ) -> Any:
+        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first.
 
+        A column of items of the same width, such as an array of bytes, is sent in one argument, and above 2^20 items in
+        several calls. The answers are an array. `width` is the number of bytes of an item in another buffer.
+        """
+        command: Command[Any] = cast(Any, self._commands).insert(
+            key,
+            items,
+            capacity,
+            error_rate,
+            noCreate,
+            expansion,
+            noScale,
+            seed=seed,
+            layout=layout,
+            window=window,
+            manual=manual,
+            volatile=volatile,
+            slices=slices,
+            refresh=refresh,
+            ex=ex,
+            px=px,
+            exat=exat,
+            pxat=pxat,
+            width=width,
+        )
+        return self._run(command)
+
+    @overload
+    def admit(
+        self,
+        key: Key,
+        items: Rows | Buffer,
+        limit: int,
+        capacity: int | None = None,
+        error_rate: float | None = None,
+        noCreate: bool | None = None,
+        expansion: int | None = None,
+        noScale: bool | None = None,
+        *,
+        all: bool = False,
+        dryrun: bool = False,
+        withroom: bool = False,
+        seed: int | None = None,
+        layout: Layout | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        refresh: bool = False,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+        width: int | None = None,
+    ) -> Any: ...
     @overload
     def admit(
         self,
@@ -144,6 +250,7 @@ class Filters:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> list[Admission]: ...
     @overload
     def admit(
@@ -171,11 +278,12 @@ class Filters:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: None = None,
     ) -> Admissions: ...
     def admit(
         self,
         key: Key,
-        items: Iterable[Item],
+        items: Iterable[Item] | Rows | Buffer,
         limit: int,
         capacity: int | None = None,
         error_rate: float | None = None,
@@ -197,6 +305,7 @@ class Filters:
         px: Seconds | None = None,
         exat: Moment | None = None,
         pxat: Moment | None = None,
+        width: int | None = None,
     ) -> Any:
         """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
 
@@ -227,6 +336,7 @@ class Filters:
             px=px,
             exat=exat,
             pxat=pxat,
+            width=width,
         )
         return self._run(command)
 
@@ -238,11 +348,32 @@ class Filters:
         """BF.MEXISTS: whether each of several items may be in the filter, in order."""
         return self._run(self._commands.mexists(key, *items))
 
-    def query(self, key: Key, items: Iterable[Item], since: Seconds | None = None) -> list[bool]:
+    @overload
+    def query(self, key: Key, items: Rows, since: Seconds | None = None, *, width: None = None) -> Answers: ...
+    @overload
+    def query(self, key: Key, items: Buffer, since: Seconds | None = None, *, width: int) -> AnswersView: ...
+    @overload
+    def query(
+        self,
+        key: Key,
+        items: Iterable[Item],
+        since: Seconds | None = None,
+        *,
+        width: None = None,
+    ) -> list[bool]: ...
+    def query(
+        self,
+        key: Key,
+        items: Iterable[Item] | Rows | Buffer,
+        since: Seconds | None = None,
+        *,
+        width: int | None = None,
+    ) -> Any:
         """BF.QUERY: whether each of several items may be in the filter, or may have been added in the last `since`
         seconds, in order.
         """
-        return self._run(self._commands.query(key, items, since))
+        command: Command[Any] = cast(Any, self._commands).query(key, items, since, width=width)
+        return self._run(command)
 
     def card(self, key: Key) -> int:
         """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""

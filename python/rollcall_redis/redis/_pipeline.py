@@ -27,7 +27,7 @@ class _Queueing(Generic[Member]):
             raise TypeError("got a client, expected a pipeline of one")
         self.client = pipeline
         self._family: Family = family
-        self._queued: list[tuple[int, Queued[Any]]] = []
+        self._queued: list[tuple[slice, Queued[Any]]] = []
         member: Any = text if decode_responses else binary
         self.bf = QueuedFilters(FilterCommands(), self._queue)
         self.lc = QueuedCounters(CounterCommands(member), self._queue)
@@ -46,18 +46,19 @@ class _Queueing(Generic[Member]):
             # The client decodes the whole reply of EXEC. Bytes that are not UTF-8 would break its connection.
             raise TypeError(f"{command.name} in a transaction needs a client without decode_responses")
         self._forget_reset()
-        position = len(pipeline)
-        send(pipeline, self._family, command)
+        begin = len(pipeline)
+        for words in command.calls():
+            send(pipeline, self._family, command, words)
         queued = Queued(command)
-        self._queued.append((position, queued))
+        self._queued.append((slice(begin, len(pipeline)), queued))
         return queued
 
     def _forget_reset(self) -> None:
         """Drops commands that the client's pipeline no longer has, because it was reset or executed directly."""
-        while self._queued and self._queued[-1][0] >= len(self.client):
+        while self._queued and self._queued[-1][0].stop > len(self.client):
             self._queued.pop()
 
-    def _take(self) -> list[tuple[int, Queued[Any]]]:
+    def _take(self) -> list[tuple[slice, Queued[Any]]]:
         self._forget_reset()
         queued, self._queued = self._queued, []
         return queued
@@ -146,7 +147,7 @@ class AsyncPipeline(_Queueing[Member]):
 
 
 @contextmanager
-def _failing(queued: list[tuple[int, Queued[Any]]]) -> Generator[None]:
+def _failing(queued: list[tuple[slice, Queued[Any]]]) -> Generator[None]:
     """If execution raises an error, stores the error as the reply of all commands."""
     try:
         yield
@@ -156,10 +157,10 @@ def _failing(queued: list[tuple[int, Queued[Any]]]) -> Generator[None]:
         raise
 
 
-def _settle(queued: list[tuple[int, Queued[Any]]], replies: list[Any], raise_on_error: bool) -> list[Any]:
-    """Stores each reply in its command. Replies to the client's own commands stay unchanged."""
-    for position, command in queued:
-        replies[position] = command.settle(replies[position])
+def _settle(queued: list[tuple[slice, Queued[Any]]], replies: list[Any], raise_on_error: bool) -> list[Any]:
+    """Stores the replies in their commands, one for each. Replies to the client's own commands stay unchanged."""
+    for calls, command in reversed(queued):
+        replies[calls] = [command.settle(replies[calls])]
     if raise_on_error:
         for position, reply in enumerate(replies):
             if isinstance(reply, Exception):

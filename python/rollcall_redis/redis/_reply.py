@@ -97,10 +97,11 @@ def admission(reply: Any) -> Admission:
     raise UnexpectedReply(reply, "1, 0 or -1")
 
 
-def admissions(reply: Any) -> Admissions:
+def admissions(reply: Any, parse: Callable[[Any], Any] | None = None) -> Admissions:
+    """Reads the reply with WITHROOM, and its outcomes by `parse`."""
     outcomes, room, retry_after = _elements(reply)
     seconds = integer(retry_after)
-    return Admissions(list_of(admission)(outcomes), integer(room), None if seconds == -1 else seconds)
+    return Admissions((parse or list_of(admission))(outcomes), integer(room), None if seconds == -1 else seconds)
 
 
 def double(reply: Any) -> float:
@@ -135,8 +136,7 @@ def list_of(parse: Callable[[Any], T]) -> Callable[[Any], list[T]]:
         # Some clients return the members in a set, because RESP3 has sets.
         for element in _elements(reply):
             if isinstance(element, Exception):
-                setattr(element, _REPLIES_BEFORE, values)
-                raise element
+                raise with_replies_before(element, values)
             values.append(parse(element))
         return values
 
@@ -144,6 +144,12 @@ def list_of(parse: Callable[[Any], T]) -> Callable[[Any], list[T]]:
 
 
 _REPLIES_BEFORE = "rollcall_replies_before"
+
+
+def with_replies_before(error: Exception, replies: list[Any]) -> Exception:
+    """The error, for which `replies_before` returns these replies."""
+    setattr(error, _REPLIES_BEFORE, replies)
+    return error
 
 
 def replies_before(error: BaseException) -> list[bool]:

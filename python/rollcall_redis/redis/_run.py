@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from ._command import Command
+from ._command import Command, Word
 
 T = TypeVar("T")
 
@@ -59,10 +59,10 @@ class Sender:
         self._family: Family = family
 
     def run(self, command: Command[T]) -> T:
-        return command.parse(send(self._client, self._family, command))
+        return command.read([send(self._client, self._family, command, words) for words in command.calls()])
 
     async def run_async(self, command: Command[T]) -> T:
-        return command.parse(await send(self._client, self._family, command))
+        return command.read([await send(self._client, self._family, command, words) for words in command.calls()])
 
 
 def is_pipeline(client: Any) -> bool:
@@ -70,8 +70,8 @@ def is_pipeline(client: Any) -> bool:
     return hasattr(client.__class__, "__len__")
 
 
-def send(client: Any, family: Family, command: Command[Any]) -> Any:
-    """Calls the client so that it returns the reply as the server sent it.
+def send(client: Any, family: Family, command: Command[Any], words: list[Word]) -> Any:
+    """Makes one call of the command so that the client returns the reply as the server sent it.
 
     The space after the name has no effect on the sent command, as in "CONFIG GET". But it keeps the client from
     applying the reply callbacks of `client.bf()`: its callback for BF.INFO keeps only five rows, and fails for a
@@ -81,7 +81,7 @@ def send(client: Any, family: Family, command: Command[Any]) -> Any:
     if name.startswith("BF."):
         name = f"{family}{name[2:]}"
     options = {} if command.content == "text" else {"NEVER_DECODE": True}
-    return client.execute_command(f"{name} ", *command.words, **options)
+    return client.execute_command(f"{name} ", *words, **options)
 
 
 class Queued(Generic[T]):
@@ -106,12 +106,14 @@ class Queued(Generic[T]):
         """Stores the reason why there is no reply."""
         self._error, self._state = error, "rejected"
 
-    def settle(self, reply: Any) -> Any:
-        """Reads and stores the reply. Returns the value, or the error that the reply is or contains."""
+    def settle(self, replies: list[Any]) -> Any:
+        """Reads the replies, one for each call, and stores the value. Returns it, or the error that a reply is or
+        contains."""
         try:
-            if isinstance(reply, Exception):
-                raise reply
-            self._value = self._command.parse(reply)
+            for reply in replies:
+                if isinstance(reply, Exception):
+                    raise reply
+            self._value = self._command.read(replies)
         except Exception as error:
             self._state, self._error = "rejected", error
             return error

@@ -2,10 +2,12 @@
 
 from typing import Any, assert_type
 
+import numpy as np
 import redis
 import redis.asyncio
 import valkey
 import valkey.asyncio
+from numpy.typing import NDArray
 
 from rollcall_redis.redis import (
     Admission,
@@ -47,6 +49,14 @@ def calls() -> None:
     assert_type(rollcall.bf.reserve("key", 0.01, 1000, noScale=True), bool)
     assert_type(rollcall.bf.madd("key", "a", "b"), list[bool])
     assert_type(rollcall.bf.insert("key", ["a"], capacity=1000), list[bool])
+    tokens: NDArray[np.bytes_] = np.array([b"ann", b"ben"])
+    texts: NDArray[np.str_] = np.array(["ann", "ben"])
+    assert_type(rollcall.bf.insert("key", tokens), NDArray[np.bool_])
+    assert_type(rollcall.bf.insert("key", tokens.tobytes(), width=3), memoryview[bool])
+    assert_type(rollcall.bf.insert("key", texts), list[bool])
+    assert_type(rollcall.lc.query("key", tokens), NDArray[np.bool_])
+    assert_type(rollcall.lc.insert("key", tokens), int)
+    rollcall.bf.insert("key", ["ann"], width=3)  # type: ignore[call-overload]
     assert_type(rollcall.bf.info("key"), FilterInfo)
     assert_type(rollcall.bf.info("key", "FPR"), float)
     assert_type(rollcall.bf.info("key", "WINDOW"), int | None)

@@ -82,7 +82,9 @@ def call(method: Any, everything: bool) -> Command[Any]:
         is_second = parameter.name == "keys" and variadic == ["keys"]
         if is_second or not (everything or parameter.default is inspect.Parameter.empty):
             continue
-        value = sample(parameter)
+        # With a width, the items are a buffer.
+        is_column = everything and parameter.name == "items" and "width" in inspect.signature(method).parameters
+        value = b"7 bytes" if is_column else sample(parameter)
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             options[parameter.name] = value
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
