@@ -59,8 +59,9 @@ class Column(NamedTuple):
     """Whether the answers are an array of NumPy, or a memoryview."""
 
     def needs_list(self) -> bool:
-        """Whether items have to be sent one by one, because they are shorter than the column."""
-        return self.is_padded and (self.width == 0 or b"\0" in self.data[self.width - 1 :: self.width])
+        """Whether padded items have to be sent one by one: some are shorter than the column, or it is too wide."""
+        fits = 1 <= self.width <= MAX_WIDTH
+        return self.is_padded and (not fits or b"\0" in self.data[self.width - 1 :: self.width])
 
     def without_padding(self) -> Iterable[bytes]:
         starts = (number * self.width for number in range(self.num_items))
