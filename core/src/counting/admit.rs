@@ -55,7 +55,7 @@ impl Counter {
         let none_is_live = !self.is_exact();
         for item in items {
             let hash = table_hash(item);
-            let age = if none_is_live { None } else { view.find(item, hash)?.map(|(_, age)| age) };
+            let age = if none_is_live { None } else { view.age_of(item, hash)? };
             if age.is_some_and(|age| is_later || age > 0) {
                 try_reserve(&mut renewed, 1)?;
                 renewed.push(item);

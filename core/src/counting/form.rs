@@ -81,7 +81,7 @@ impl CounterForm {
         Error::check_field(is_possible, "payload length", format_args!("at most {most} bytes"), payload_bytes)?;
         let heap_bytes = match &self.counts {
             Some(counts) => bytes_of_counts(layout, counts, ages),
-            None => Members::bytes_of_read(payload_bytes, room, ages),
+            None => Members::bytes_of_read(payload_bytes, room),
         };
         limit.check(Counter::own_bytes(ages.has_tags()), heap_bytes)
     }

@@ -56,13 +56,13 @@ impl Live<'_, Counter> {
         drop(view.members()?);
         let (mut removed, mut places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
         for (at, item) in items.map(AsRef::as_ref).enumerate() {
-            places.extend(view.find(item, table_hash(item))?.map(|(offset, _)| (offset, at)));
+            places.extend(view.place_of(item).map(|place| (place, at)));
         }
         // Of the places of a repeated item, only the first is left.
         places.sort_unstable();
-        places.dedup_by_key(|&mut (offset, _)| offset);
+        places.dedup_by_key(|&mut (place, _)| place);
         if let (Held::Exact(members), [_, ..]) = (self.value.held_mut(), &places[..]) {
-            members.remove(places.iter().map(|&(offset, _)| offset));
+            members.remove(places.iter().map(|&(place, _)| place));
             places.iter().for_each(|&(_, at)| removed[at] = true);
             self.move_on();
             self.outcome.changed = true;
@@ -116,7 +116,7 @@ impl Windowed for Counter {
     }
 
     fn age_of(&self, item: &[u8]) -> Option<u64> {
-        self.at(Time::Reached).find(item, table_hash(item)).ok().flatten().map(|(_, age)| age.into())
+        self.at(Time::Reached).age_of(item, table_hash(item)).ok().flatten().map(Into::into)
     }
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {

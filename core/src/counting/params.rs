@@ -21,11 +21,16 @@ pub(super) struct Room {
 }
 
 impl Room {
+    /// The limits of the largest exact counter.
+    pub(super) const ANY: Self = Room { members: Params::MAX_EXACT_LIMIT, bytes: Params::MAX_EXACT_BYTES };
+
     /// The largest number of bytes that encoded members take within these limits, without slice tags. A member has a
-    /// header of one byte, or of three if its text has 128 bytes or more.
+    /// header of one byte, or of three if its text has 128 bytes or more. In a set of numbers, a member takes up to
+    /// eight bytes.
     pub(super) fn arena_bytes(self) -> u64 {
         let (bytes, members) = (u64::from(self.bytes), u64::from(self.members));
-        2 + MOST_PREFIX as u64 + bytes + members + 2 * (bytes / 128).min(members)
+        let records = bytes + members + 2 * (bytes / 128).min(members);
+        3 + MOST_PREFIX as u64 + records.max(8 * members.min(bytes))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing. Parameters and
 //! checksums are stored elsewhere. [`form`](super::form) reads payloads.
 //!
-//! The payload of an exact counter is its encoded members as they are in memory (`held/members/arena.rs`).
+//! The payload of an exact counter is its encoded members as they are in memory (`held/members/record.rs`).
 //!
 //! The payload of an estimating counter is its bitmap, segment by segment. The number of set bits in each segment is
 //! stored in the header of the value. This number determines the code of the segment:

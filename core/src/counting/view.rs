@@ -6,7 +6,7 @@ use crate::counting::counter::Counter;
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
-use crate::counting::held::members::record::Member;
+use crate::counting::held::members::record::{Front, Member};
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
@@ -147,26 +147,32 @@ impl<'a> View<'a> {
     /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
-        Ok(self.find(item, table_hash(item))?.is_some())
+        Ok(self.age_of(item, table_hash(item))?.is_some())
     }
 
-    /// The byte offset of the member `item` with this [`table_hash`], and its age in slices; `None` if `item` is no
-    /// member. Without a window the age is 0.
+    /// The age in slices of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member. Without a
+    /// window the age is 0.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
     #[inline]
-    pub(super) fn find(&self, item: &[u8], hash: u64) -> Result<Option<(usize, u8)>, Error> {
+    pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
         match self.counter.held() {
             Held::Exact(members) => {
                 let ages = self.counter.ages();
-                let found = members.find(item, hash).map(|(offset, tag)| (offset, ages.age(tag)));
-                Ok(found.filter(|&(_, age)| self.most_age.is_some_and(|most_age| age <= most_age)))
+                let age = members.tag_of(item, hash).map(|tag| ages.age(tag));
+                Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
             // A bitmap cannot tell whether `item` is a member. So `members` returns an error, unless it knows that the
             // view has no members.
             Held::Estimating(_) => self.members().map(|_| None),
         }
+    }
+
+    /// The place of the member `item` in the set of an exact counter; `None` if `item` is no member.
+    pub(super) fn place_of(&self, item: &[u8]) -> Option<usize> {
+        let (place, tag) = self.counter.held().members()?.find(item, table_hash(item))?;
+        (self.counter.ages().age(tag) <= self.most_age?).then_some(place)
     }
 
     /// A counter of the members in the view. It is the counter itself if the view has all members, otherwise a new
@@ -210,9 +216,8 @@ impl<'a> View<'a> {
         if self.is_exact() { self.count() as u32 } else { self.counter.lower_bound() }
     }
 
-    /// The encoded members of the whole counter, and the prefix that they may have in common. Both are empty if the
-    /// counter estimates.
-    pub(super) fn arena(&self) -> (&'a [u8], &'a [u8]) {
+    /// The encoded members of the whole counter, and the front of this arena. Both are empty if the counter estimates.
+    pub(super) fn arena(&self) -> (&'a [u8], Front<'a>) {
         self.counter.held().members().map(Members::arena).unwrap_or_default()
     }
 

@@ -1,32 +1,32 @@
-//! The set of an exact counter: the members themselves, each encoded as a [record]. The encoded members (the [arena])
-//! and, usually from five members on, a [hash index](index) share one buffer:
+//! The set of an exact counter: the members themselves, each encoded as a [record]. The encoded members (the arena) and
+//! a [hash index](index) share one buffer:
 //!
 //! ```text
-//! | arena: members in order of addition | free | index: ... | group 1 | group 0 |
+//! | arena: front | members in order of addition | free | index: ... | group 1 | group 0 |
 //!
-//! group: 16 fingerprints, a byte each | 16 places, 1, 2 or 4 bytes each
+//! front: the prefix that members share, and the width if all are numbers
+//! group: 16 fingerprints, a byte each | 16 byte offsets of members, 2 or 4 bytes each
 //! ```
 //!
 //! The arena grows from the front, and the index is at the end. A fingerprint is a byte of the hash, and never 0; a
 //! free entry has 0. A look-up compares only the members whose fingerprints are equal.
 //!
-//! A place says which member a fingerprint belongs to. Usually it is the byte offset of the member. It is the number of
-//! the member, in one byte, for up to 255 members whose encodings have the same length, as those of UUIDs do. For up to
-//! 32 such members there are no places: fingerprint `n` belongs to member `n`. Up to 255 members of two bytes each, as
-//! small numbers take, have no index.
+//! Up to four members have no index, and up to 256 numbers without tags neither: a loop compares them all.
 //!
 //! The length of a buffer is rounded up to a size class of common allocators.
 
-mod arena;
 mod digits;
 pub(in crate::counting) mod index;
 pub(in crate::counting) mod record;
+mod removal;
 
 use std::alloc::Layout;
 
-use arena::{PREFIX, Records, prefix_bytes, split_prefix};
-use index::{Index, PAIR, Places, number_of};
-use record::{CODED, Coded, Member, Record, pair_of};
+use arrayvec::ArrayVec;
+
+use digits::value_of;
+use index::{First, Index};
+use record::{Front, MOST_SCANNED, Member, Record, Records};
 
 use crate::counting::held::ring::Ages;
 use crate::counting::params::Room;
@@ -35,6 +35,9 @@ use crate::hash::{hash64, table_hash};
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, Unlimited, try_reserve, try_to_vec, try_zeroed};
 use crate::window::Mark;
+
+/// A set of at most this number of members has no index.
+const FEW: usize = 4;
 
 /// When the buffer grows, at most this number of additional bytes is allocated for the next member.
 const MOST_AHEAD: usize = 64;
@@ -54,13 +57,17 @@ fn size_class(bytes: usize) -> usize {
 pub(in crate::counting) struct Members {
     /// The encoded members, then the index for finding them.
     buffer: Box<[u8]>,
-    /// The length of the encoded members at the front of `buffer`, in bytes.
+    /// The length of the front and the encoded members in `buffer`, in bytes.
     arena_len: u32,
     /// The bytes that all members together take of the limit `exact_bytes`.
     member_bytes: u32,
     len: u32,
     /// The bytes that a slice tag takes in front of an encoded member: 0 without a window, otherwise 1.
     tag_bytes: u8,
+    /// The length of the front of the arena.
+    front_len: u8,
+    /// The width in the front of the arena: the bytes of each member if all are numbers, otherwise 0.
+    width: u8,
     index: Index,
 }
 
@@ -74,6 +81,18 @@ impl Members {
         self.tag_bytes.into()
     }
 
+    /// The text that members may begin with, and that is stored only once.
+    #[inline(always)]
+    fn prefix(&self) -> &[u8] {
+        let end = usize::from(self.front_len) - usize::from(self.width > 0);
+        self.buffer.get(self.tag_bytes() + 2..end).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn front(&self) -> Front<'_> {
+        Front { prefix: self.prefix(), width: self.width }
+    }
+
     #[inline]
     pub(in crate::counting) fn len(&self) -> usize {
         self.len as usize
@@ -84,22 +103,20 @@ impl Members {
         self.member_bytes
     }
 
-    #[inline]
-    pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8], coded: &'i mut Coded) -> Record<'i> {
-        match self.len {
-            0 => Record::first(item, coded),
-            _ => Record::of(item, self.prefix(), coded),
-        }
-    }
-
-    /// The encoded members, and the prefix that they may have in common.
-    pub(in crate::counting) fn arena(&self) -> (&[u8], &[u8]) {
-        (self.as_bytes(), self.prefix())
+    /// The front, and the encoded members with it.
+    pub(in crate::counting) fn arena(&self) -> (&[u8], Front<'_>) {
+        (self.as_bytes(), self.front())
     }
 
     /// The members, each with its slice tag, in the order they were added.
     pub(in crate::counting) fn iter(&self) -> Records<'_> {
-        Records::new(self.as_bytes(), self.tag_bytes())
+        self.records_from(self.front_len.into())
+    }
+
+    /// The members from byte `offset` on.
+    fn records_from(&self, offset: usize) -> Records<'_> {
+        let rest = self.as_bytes().get(offset..).unwrap_or_default();
+        Records { rest, front: self.front(), tag_bytes: self.tag_bytes() }
     }
 
     /// The members with their hashes under `seed`, and their slice tags.
@@ -117,8 +134,16 @@ impl Members {
         self.offset_of(item, table_hash(item)).is_some()
     }
 
-    /// The byte offset and the slice tag of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no
-    /// member.
+    /// The slice tag of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member.
+    #[inline]
+    pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
+        if self.is_scanned() {
+            return self.has_number(item).then_some(Ages::PLAIN.newest);
+        }
+        self.find(item, hash).map(|(_, tag)| tag)
+    }
+
+    /// Does the same as [`Self::tag_of`], and returns the byte offset of the member too.
     #[inline]
     pub(in crate::counting) fn find(&self, item: &[u8], hash: u64) -> Option<(usize, u8)> {
         let offset = self.offset_of(item, hash)?;
@@ -140,7 +165,11 @@ impl Members {
         room: Room,
         limit: &impl SizeLimit,
     ) -> Result<Option<Mark>, Error> {
-        match self.offset_of(item, hash) {
+        let found = match self.is_scanned() {
+            true => self.has_number(item).then_some(0),
+            false => self.offset_of(item, hash),
+        };
+        match found {
             Some(_) if self.tag_bytes == 0 => Ok(Some(Mark::Same)),
             Some(offset) => Ok(self.buffer.get_mut(offset).map(|own| ages.renew(own, tag))),
             None => self.add_absent(item, hash, tag, room, limit),
@@ -160,12 +189,14 @@ impl Members {
         room: Room,
         limit: &impl SizeLimit,
     ) -> Result<Option<Mark>, Error> {
-        let mut coded = CODED;
-        let new = self.record_of(item, &mut coded);
-        if !self.has_room_for(new.counted_bytes, room) {
+        let (record, prefix) = match self.len {
+            0 => Record::first(item),
+            _ => (Record::of(item, self.prefix()), &[][..]),
+        };
+        if !self.has_room_for(record.counted_bytes(), room) {
             return Ok(None);
         }
-        self.insert(&new, hash, tag, limit)?;
+        self.insert(&record, prefix, hash, tag, room, limit)?;
         Ok(Some(Mark::New))
     }
 
@@ -179,9 +210,9 @@ impl Members {
 
     /// The most heap bytes that `arena_bytes` bytes of encoded members take together with their hash index, without the
     /// rounding of the buffer's size.
-    pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room, ages: Ages) -> u64 {
-        let members = most_members(arena_bytes as usize, room, ages.tag_bytes());
-        arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64
+    pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
+        let members = most_members(arena_bytes as usize, room);
+        arena_bytes + if members > FEW { Index::new(members, arena_bytes as usize).bytes() as u64 } else { 0 }
     }
 
     /// Loads the bytes that [`Self::as_bytes`] returned.
@@ -192,11 +223,13 @@ impl Members {
     pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, ages: Ages) -> Result<Self, Error> {
         let mut members = Self::new(ages).with_room(bytes, room)?;
         let (mut rest, mut buffer) = (Records::new(bytes, members.tag_bytes()), [0; 64]);
+        let front = rest.front;
         for (tag, member) in rest.by_ref() {
             ages.check(tag)?;
             let text = member.text_in(&mut buffer);
-            // A text that is encoded in another way than [`Self::insert`] encodes it is rejected.
-            Error::check_field(member.is_record_of(text), "members", "each in the form of its text", "one in another")?;
+            // A text that is encoded in another way than [`Self::add`] encodes it is rejected.
+            let is_ours = member.is_record_of(text, front);
+            Error::check_field(is_ours, "members", "each in the form of its text", "one in another")?;
             let counted_bytes = member.counted_bytes();
             if !members.has_room_for(counted_bytes, room) {
                 let expected = format!("at most {} members of {} bytes together", room.members, room.bytes);
@@ -206,11 +239,14 @@ impl Members {
             if members.offset_of(text, hash).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            members.take_in(members.tag_bytes() + member.record().len(), counted_bytes, hash);
+            if members.index != Index::NONE {
+                members.index.enter(&mut members.buffer, hash, members.arena_len as usize);
+            }
+            members.count(members.tag_bytes() + front.len_of(member.record_bytes()), counted_bytes);
         }
-        let left = rest.rest().len();
+        let left = rest.rest.len();
         Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;
-        Error::check_field(members.len() > 0 || bytes.is_empty(), "members", "one behind the prefix", "none")?;
+        Error::check_field(members.len() > 0 || bytes.is_empty(), "members", "one behind the front", "none")?;
         Ok(members)
     }
 
@@ -220,17 +256,20 @@ impl Members {
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn with_room(mut self, arena: &[u8], room: Room) -> Result<Self, Error> {
-        let tag_bytes = self.tag_bytes();
-        let mut records = Records::new(arena, tag_bytes).map(|(_, member)| tag_bytes + member.record().len());
-        let Some(first) = records.next() else { return Ok(self) };
-        let (len, all_alike) = records.fold((1, true), |(len, alike), record| (len + 1, alike && record == first));
-        let record = if all_alike { u8::try_from(first).unwrap_or(0) } else { 0 };
-        let index = Index::new(len.min(most_members(arena.len(), room, tag_bytes)), record, arena.len());
+        let records = Records::new(arena, self.tag_bytes());
+        let (front_len, width) = (arena.len() - records.rest.len(), records.front.width);
+        let len = records.count().min(most_members(arena.len(), room));
+        let index = self.index_for(len, width, arena.len());
         self.make_room(arena.len() + index.bytes())?;
         self.buffer[..arena.len()].copy_from_slice(arena);
-        self.arena_len = (arena.len() - split_prefix(arena, tag_bytes).1.len()) as u32;
-        self.index = index;
+        (self.arena_len, self.front_len, self.width, self.index) = (front_len as u32, front_len as u8, width, index);
         Ok(self)
+    }
+
+    /// The smallest index for `len` members, whose encodings take `arena` bytes. `width` is that of the front.
+    fn index_for(&self, len: usize, width: u8, arena: usize) -> Index {
+        let most = if width > 0 && self.tag_bytes == 0 { MOST_SCANNED } else { FEW };
+        if len <= most { Index::NONE } else { Index::new(len, arena) }
     }
 
     /// The part of the buffer that has all members, each as its slice tag and its encoding.
@@ -241,87 +280,103 @@ impl Members {
     }
 
     /// The byte offset of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member.
-    #[inline]
+    #[inline(never)]
     fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-        match self.index.places {
-            Places::Unindexed if self.tag_bytes() == 0 && self.index.record == PAIR => self.find_pair(item),
-            Places::Unindexed => self.find_among_few(item),
-            Places::Ordered | Places::Number => {
-                let front = self.front();
-                let offset = |number| front + number * usize::from(self.index.record);
-                self.index.find(&self.buffer, hash, |number| self.is_at(offset(number), item)).map(offset)
-            }
-            Places::Offset => self.index.find(&self.buffer, hash, |offset| self.is_at(offset, item)),
-            Places::FarOffset => self.find_far(item, hash),
+        if self.index == Index::NONE {
+            return self.find_by_one(item);
+        }
+        match self.index.first(&self.buffer, hash) {
+            First::None => None,
+            First::At(offset) if self.is_at(offset, &Record::of(item, self.prefix())) => Some(offset),
+            First::At(_) | First::Further => self.find_further(item, hash),
         }
     }
 
+    #[cold]
     #[inline(never)]
-    fn find_among_few(&self, item: &[u8]) -> Option<usize> {
-        let (arena, mut records) = (self.as_bytes(), self.iter());
-        while !records.rest().is_empty() {
-            let offset = arena.len() - records.rest().len();
-            if self.is_at(offset, item) {
+    fn find_further(&self, item: &[u8], hash: u64) -> Option<usize> {
+        self.index.find(&self.buffer, hash, |offset| self.is_at(offset, &Record::of(item, self.prefix())))
+    }
+
+    /// Whether this is a set of numbers without an index.
+    #[inline(always)]
+    fn is_scanned(&self) -> bool {
+        self.width > 0 && self.tag_bytes == 0 && self.index == Index::NONE
+    }
+
+    /// Whether an item is a member of a set of numbers without an index.
+    #[inline(never)]
+    fn has_number(&self, item: &[u8]) -> bool {
+        #[cfg(test)]
+        tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
+        let prefix = self.prefix();
+        let numbers = self.as_bytes().get(self.front_len.into()..).unwrap_or_default();
+        Record::of(item, prefix).number(prefix).is_some_and(|number| self.front().has(numbers, number))
+    }
+
+    #[inline(never)]
+    fn find_by_one(&self, item: &[u8]) -> Option<usize> {
+        let (record, mut offset) = (Record::of(item, self.prefix()), self.front_len.into());
+        for (_, member) in self.iter() {
+            if self.is_at(offset, &record) {
                 return Some(offset);
             }
-            records.next()?;
+            offset += self.tag_bytes() + self.front().len_of(member.record_bytes());
         }
         None
     }
 
-    /// Finds `item` if all encoded members have two bytes, as small numbers do.
-    #[inline(never)]
-    fn find_pair(&self, item: &[u8]) -> Option<usize> {
-        let (prefix, pairs) = split_prefix(self.as_bytes(), 0);
-        let number = number_of(pairs.as_chunks().0, pair_of(item, prefix)?);
-        Some(self.front() + usize::from(number).checked_sub(1)? * usize::from(PAIR))
-    }
-
-    // This method is not inlined, so that the code for few members stays small.
-    #[inline(never)]
-    fn find_far(&self, item: &[u8], hash: u64) -> Option<usize> {
-        self.index.find(&self.buffer, hash, |offset| self.is_at(offset, item))
-    }
-
-    /// Whether `item` is the member at this byte offset.
+    /// Whether the member at this byte offset has this record.
     #[inline(always)]
-    fn is_at(&self, offset: usize, item: &[u8]) -> bool {
-        let bytes = self.as_bytes().get(offset + self.tag_bytes()..);
-        bytes.is_some_and(|bytes| Member::begins(bytes, item, || self.prefix()))
+    fn is_at(&self, offset: usize, record: &Record<'_>) -> bool {
+        let Some(bytes) = self.as_bytes().get(offset + self.tag_bytes()..) else { return false };
+        match self.width {
+            0 => record.begins(bytes),
+            width => {
+                let own = bytes.get(..width.into()).map(value_of);
+                own.is_some() && own == record.number(self.prefix())
+            }
+        }
     }
 
-    /// The byte offset of the first member. The prefix, a text that several members begin with, may be stored before
-    /// it.
-    #[inline(always)]
-    fn front(&self) -> usize {
-        self.as_bytes().len() - split_prefix(self.as_bytes(), self.tag_bytes()).1.len()
-    }
-
-    /// The text that members may begin with, and that is stored only once.
-    #[inline(always)]
-    fn prefix(&self) -> &[u8] {
-        split_prefix(self.as_bytes(), self.tag_bytes()).0
-    }
-
-    /// Inserts `new`, which must not be a member yet. The caller has checked that the set has room for it.
+    /// Inserts an item, which must not be a member yet. The caller has checked that the set has room for it. If it is
+    /// the first, `prefix` becomes that of the set.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
     #[inline]
-    fn insert(&mut self, new: &Record<'_>, hash: u64, tag: u8, limit: &impl SizeLimit) -> Result<(), Error> {
-        let (own, len) = (self.tag_bytes() + new.len(), self.len() + 1);
-        let arena = self.as_bytes().len() + prefix_bytes(new.prefix, self.tag_bytes()) + own;
-        let is_first = self.len == 0 && self.index.places == Places::Unindexed;
-        let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // The index is kept as long as it has room for the new member.
-        let is_kept = self.index.holds(len, record, arena);
-        let index = if is_kept {
-            self.index.with_record(record)
-        } else {
-            Index::new(len.max(self.index.members()), record, arena)
+    fn insert(
+        &mut self,
+        record: &Record<'_>,
+        prefix: &[u8],
+        hash: u64,
+        tag: u8,
+        room: Room,
+        limit: &impl SizeLimit,
+    ) -> Result<(), Error> {
+        let (is_first, len) = (self.len == 0, self.len() + 1);
+        let prefix = if is_first { prefix } else { self.prefix() };
+        let width = match record.number(prefix) {
+            Some(number) if is_first => Front::width_of(number),
+            Some(number) if self.width > 0 => self.width.max(Front::width_of(number)),
+            _ => 0,
         };
+        let front = Front { prefix, width };
+        let own = self.tag_bytes() + front.len_of(record.len());
+        let front = if is_first { front.to_bytes(self.tag_bytes()) } else { ArrayVec::new() };
+        if !is_first && width != self.width {
+            self.reform(width, own, room, limit)?;
+        }
+        let arena = self.as_bytes().len() + front.len() + own;
+        // The index is kept as long as it has room for the new member.
+        let is_kept = if self.index == Index::NONE {
+            self.index_for(len, width, arena) == Index::NONE
+        } else {
+            self.index.holds(len, arena)
+        };
+        let index = if is_kept { self.index } else { self.index_for(len.max(self.index.members()), width, arena) };
         let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
             // From the second member on, memory for one more member is allocated too. This halves the number of
@@ -330,13 +385,50 @@ impl Members {
             limit.check(self.heap_bytes(), (size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
         }
-        self.append(new, tag);
-        if is_kept {
-            self.index = index;
-            index.enter(&mut self.buffer, hash, len - 1, arena - own);
-        } else {
-            self.index_anew(index);
+        if is_first {
+            self.buffer[..front.len()].copy_from_slice(&front);
+            (self.arena_len, self.front_len, self.width) = (front.len() as u32, front.len() as u8, width);
         }
+        self.append(record, tag);
+        if !is_kept {
+            self.index_anew(index);
+        } else if index != Index::NONE {
+            index.enter(&mut self.buffer, hash, arena - own);
+        }
+        Ok(())
+    }
+
+    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The buffer
+    /// has room for one more member of `own` bytes, and for as many members as before.
+    ///
+    /// # Errors
+    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
+    #[cold]
+    fn reform(&mut self, width: u8, own: usize, room: Room, limit: &impl SizeLimit) -> Result<(), Error> {
+        let front = Front { width, ..self.front() };
+        let front_bytes = front.to_bytes(self.tag_bytes());
+        let records = self.iter().map(|(_, member)| self.tag_bytes() + front.len_of(member.record_bytes()));
+        let arena = front_bytes.len() + records.sum::<usize>() + own;
+        let free = (self.buffer.len() - self.index.bytes() - self.as_bytes().len())
+            / (self.tag_bytes() + usize::from(self.width));
+        let most = room.arena_bytes() as usize + room.members as usize * self.tag_bytes();
+        let spare = (free * own).min(most.saturating_sub(arena));
+        let index = self.index_for((self.len() + 1).max(self.index.members()), width, arena + spare);
+        let bytes = size_class(arena + spare + index.bytes());
+        limit.check(self.heap_bytes(), bytes.saturating_sub(self.buffer.len()) as u64)?;
+        let mut buffer = try_zeroed(bytes)?;
+        let mut at = front_bytes.len();
+        buffer[..at].copy_from_slice(&front_bytes);
+        for (tag, member) in self.iter() {
+            buffer[at..at + self.tag_bytes()].fill(tag);
+            at += self.tag_bytes();
+            let len = front.len_of(member.record_bytes());
+            member.put_number(front, &mut buffer[at..at + len]);
+            at += len;
+        }
+        let front_len = front_bytes.len() as u8;
+        *self = Members { buffer, arena_len: at as u32, front_len, width, ..*self };
+        self.index_anew(index);
         Ok(())
     }
 
@@ -345,11 +437,11 @@ impl Members {
     /// if `limit` rejects the bytes or the allocation fails.
     #[inline(never)]
     pub(in crate::counting) fn reserve(&mut self, more: usize, room: Room, limit: &impl SizeLimit) -> bool {
-        let (front, before) = (self.front(), self.buffer.len());
+        let (front, before) = (usize::from(self.front_len), self.buffer.len());
         let len = more.saturating_add(self.len()).min(room.members as usize);
         let records = len.saturating_mul(self.as_bytes().len() - front);
         let arena = front + records.min(room.arena_bytes() as usize + len * self.tag_bytes());
-        let index = Index::new(len, self.index.record, arena);
+        let index = self.index_for(len, self.width, arena);
         let bytes = arena + index.bytes();
         let has_room = bytes > before
             && limit.allows(self.heap_bytes(), (size_class(bytes) - before) as u64)
@@ -364,7 +456,7 @@ impl Members {
     #[inline(never)]
     pub(in crate::counting) fn trim(&mut self) {
         let (arena, before) = (self.as_bytes().len(), self.buffer.len());
-        let index = Index::new(self.len(), self.index.record, arena);
+        let index = self.index_for(self.len(), self.width, arena);
         let after = size_class(arena + index.bytes());
         // If the allocation fails, the larger buffer is kept.
         if after < before
@@ -381,26 +473,16 @@ impl Members {
         }
     }
 
-    /// Appends the encoded member `new`. The buffer has room for it.
+    /// Appends a member. The buffer has room for it, and its record has been encoded.
     #[inline]
-    fn append(&mut self, new: &Record<'_>, tag: u8) {
-        let prefix = new.prefix;
-        if !prefix.is_empty() {
-            let bytes = [&[0, PREFIX, prefix.len() as u8][1 - self.tag_bytes()..], prefix].concat();
-            self.buffer[..bytes.len()].copy_from_slice(&bytes);
-            self.arena_len = bytes.len() as u32;
-        }
+    fn append(&mut self, record: &Record<'_>, tag: u8) {
         let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);
         let (tag_byte, free) = free.split_at_mut(self.tag_bytes.into());
         tag_byte.fill(tag);
-        let (head, text) = free.split_at_mut(new.head.len());
-        // The first byte is written directly. It is often the only one, and a copy would take longer.
-        if let ([first, rest @ ..], [code, body @ ..]) = (head, new.head) {
-            *first = *code;
-            rest.copy_from_slice(body);
-        }
-        text[..new.text.len()].copy_from_slice(new.text);
-        self.count(self.tag_bytes() + new.len(), new.counted_bytes);
+        let len = if self.width > 0 { self.width.into() } else { record.len() };
+        record.put(&mut free[..len], self.width);
+        let (own, counted_bytes) = (self.tag_bytes() + len, record.counted_bytes());
+        self.count(own, counted_bytes);
     }
 
     /// Adds a member to the totals of the set. The buffer already has the member's slice tag and encoding, `own` bytes
@@ -412,27 +494,21 @@ impl Members {
         self.len += 1;
     }
 
-    /// Adds a member to the totals and the index. The buffer already has the member's slice tag and encoding, `own`
-    /// bytes together.
-    fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
-        let (number, offset) = (self.len(), self.as_bytes().len());
-        self.count(own, counted_bytes);
-        self.index.enter(&mut self.buffer, hash, number, offset);
-    }
-
     /// Rebuilds the hash index with the size and kind of `index`, for which the buffer must have room.
     #[inline(never)]
     fn index_anew(&mut self, index: Index) {
         self.index = index;
+        if index == Index::NONE {
+            return;
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (front, groups) = buffer.split_at_mut(buffer.len() - index.bytes());
+        let (arena, groups) = buffer.split_at_mut(buffer.len() - index.bytes());
         groups.fill(0);
-        let arena = &front[..self.arena_len as usize];
-        let (mut members, mut decoded) = (Records::new(arena, self.tag_bytes()), [0; 64]);
-        for number in 0..self.len() {
-            let offset = arena.len() - members.rest().len();
-            let Some((_, member)) = members.next() else { break };
-            index.enter(groups, table_hash(member.text_in(&mut decoded)), number, offset);
+        let mut records = Records::new(&arena[..self.arena_len as usize], self.tag_bytes());
+        let mut offset = self.front_len.into();
+        while let Some((_, member)) = records.next() {
+            index.enter(groups, table_hash(member.text_in(&mut [0; 64])), offset);
+            offset = self.arena_len as usize - records.rest.len();
         }
         self.buffer = buffer;
     }
@@ -484,116 +560,20 @@ impl Members {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn within(&self, ages: Ages, most_age: u8) -> Result<Self, Error> {
-        let (mut members, mut buffer, mut coded) = (Members::default(), [0; 64], CODED);
+        let (mut members, mut buffer) = (Members::default(), [0; 64]);
         for (_, member) in self.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
             let text = member.text_in(&mut buffer);
-            members.insert(&members.record_of(text, &mut coded), table_hash(text), 0, &Unlimited)?;
+            members.add_absent(text, table_hash(text), 0, Room::ANY, &Unlimited)?;
         }
         Ok(members)
-    }
-
-    /// Removes each member for whose slice tag `is_kept` returns false.
-    pub(in crate::counting) fn retain(&mut self, is_kept: impl Fn(u8) -> bool) {
-        if self.iter().all(|(tag, _)| is_kept(tag)) {
-            return;
-        }
-        let tag_bytes = self.tag_bytes();
-        self.close_gaps(|arena, from| {
-            let mut records = Records::from(arena, tag_bytes, from);
-            loop {
-                let offset = arena.len() - records.rest().len();
-                if !is_kept(records.next()?.0) {
-                    return Some(offset);
-                }
-            }
-        });
-        self.index_anew(self.index);
-        self.free();
-    }
-
-    /// Removes the members at the byte offsets `gone`, which are in ascending order.
-    pub(in crate::counting) fn remove(&mut self, mut gone: impl DoubleEndedIterator<Item = usize> + Clone) {
-        let is_index_kept = self.remove_from_index(gone.clone().rev());
-        self.close_gaps(|_, _| gone.next());
-        if !is_index_kept {
-            self.index_anew(self.index);
-        }
-        self.free();
-    }
-
-    /// Removes from the index the members at the byte offsets `gone`, which are in descending order. Returns false if
-    /// the index must be rebuilt instead.
-    fn remove_from_index(&mut self, gone: impl Iterator<Item = usize> + Clone) -> bool {
-        let (index, tag_bytes, (start, unit)) = (self.index, self.tag_bytes(), self.index.scale(self.front()));
-        let (arena, groups) = self.buffer.split_at_mut(self.buffer.len() - index.bytes());
-        let arena = &arena[..self.arena_len as usize];
-        let member_at = |offset| Records::from(arena, tag_bytes, offset).next().map(|(_, member)| member);
-        let hash_of = |value| {
-            let member = member_at(start + unit * value);
-            member.map_or(0, |member| table_hash(member.text_in(&mut [0; 64])))
-        };
-        let values = gone.map(|offset| {
-            let bytes = member_at(offset).map_or(0, |member| tag_bytes + member.record().len());
-            ((offset - start) / unit, bytes / unit)
-        });
-        index.remove(groups, values, hash_of)
-    }
-
-    /// Removes the bytes of members. It allocates nothing, and does not change the hash index. `next` returns the byte
-    /// offset of the next member to be removed, from a given offset on.
-    fn close_gaps(&mut self, mut next: impl FnMut(&[u8], usize) -> Option<usize>) {
-        let front = self.front();
-        let (mut from, mut to) = (front, front);
-        loop {
-            let gone = next(self.as_bytes(), from);
-            let until = gone.unwrap_or(self.as_bytes().len());
-            if from > to {
-                self.buffer.copy_within(from..until, to);
-            }
-            to += until - from;
-            let Some((_, member)) = gone.and_then(|gone| Records::from(self.as_bytes(), self.tag_bytes(), gone).next())
-            else {
-                break;
-            };
-            let (record, counted) = (member.record().len(), member.counted_bytes());
-            from = until + self.tag_bytes() + record;
-            self.len -= 1;
-            self.member_bytes -= counted as u32;
-        }
-        self.arena_len = if self.len == 0 { 0 } else { to as u32 };
-    }
-
-    /// Frees the memory of removed members if it is more than three quarters of the buffer.
-    fn free(&mut self) {
-        // A growing set may take up to three times the memory that it needs. It is copied to a smaller buffer only if
-        // it takes more than four times. So adding and removing a member again and again does not copy it each time.
-        let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
-        let arena = self.as_bytes().len();
-        if arena + Index::new(self.len(), self.index.record, arena).bytes() < self.buffer.len() / 4
-            && let Ok(smaller) = self.compact(room)
-        {
-            *self = smaller;
-        }
-    }
-
-    /// A copy without spare memory, like a set that was just loaded.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    fn compact(&self, room: Room) -> Result<Self, Error> {
-        let empty = Members { tag_bytes: self.tag_bytes, ..Members::default() };
-        let smaller = empty.with_room(self.as_bytes(), room)?;
-        let mut smaller = Members { arena_len: self.arena_len, member_bytes: room.bytes, len: room.members, ..smaller };
-        smaller.index_anew(smaller.index);
-        Ok(smaller)
     }
 }
 
 /// The most members that `arena_bytes` bytes of encoded members may be.
-fn most_members(arena_bytes: usize, room: Room, tag_bytes: usize) -> usize {
-    // Besides its slice tag, a member takes at least two bytes. The only exception is the empty string, which takes
-    // one byte.
-    (room.members as usize).min(arena_bytes / (tag_bytes + 2) + 1)
+fn most_members(arena_bytes: usize, room: Room) -> usize {
+    // With its slice tag, a member takes at least two bytes. Without a tag, the empty text takes one, and so do numbers
+    // below 256, which have no index.
+    (room.members as usize).min(arena_bytes / 2 + 1)
 }
 
 #[cfg(test)]

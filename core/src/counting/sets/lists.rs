@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use crate::counting::held::members::record::Member;
+use crate::counting::held::members::record::{Front, Member};
 use crate::counting::sets::{check_seeds, distinct};
 use crate::counting::view::View;
 use crate::error::Error;
@@ -48,7 +48,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     }
     let mut left = try_collect(left.len(), left.iter().map(|&(_, member)| member))?;
     // All these members lie in one buffer, in the order in which they were added. So they are sorted by address.
-    left.sort_unstable_by_key(|member| member.record().as_ptr());
+    left.sort_unstable_by_key(|member| member.address());
     Ok(left)
 }
 
@@ -76,7 +76,7 @@ fn check_views(views: &[View<'_>]) -> Result<(), Error> {
 }
 
 fn has(view: &View<'_>, member: Member<'_>, hash: u64) -> bool {
-    view.find(member.text_in(&mut [0; 64]), hash).is_ok_and(|found| found.is_some())
+    view.age_of(member.text_in(&mut [0; 64]), hash).is_ok_and(|age| age.is_some())
 }
 
 fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, Member<'a>)>, Error> {
@@ -88,8 +88,8 @@ fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, Member<'a>)>
     }))
 }
 
-/// The encoded members of a view and their prefix, behind the number of bytes in all arenas before.
-type Arena<'a> = (u64, &'a [u8], &'a [u8]);
+/// The encoded members of a view and their front, behind the number of bytes in all arenas before.
+type Arena<'a> = (u64, &'a [u8], Front<'a>);
 
 /// The distinct members of several views. Each takes at most 16 bytes, and is a number: 24 bits of its hash, then its
 /// place, which is the byte offset of its record in all arenas one after the other.
@@ -116,8 +116,8 @@ impl<'a> Distinct<'a> {
     pub(super) fn of(views: &[View<'a>]) -> Result<Self, Error> {
         check_views(views)?;
         let (mut arenas, mut bytes) = (try_with_capacity(views.len())?, 0);
-        for (arena, prefix) in views.iter().map(View::arena) {
-            arenas.push((bytes, arena, prefix));
+        for (arena, front) in views.iter().map(View::arena) {
+            arenas.push((bytes, arena, front));
             bytes += arena.len() as u64;
         }
         if bytes > MOST_PLACE {
@@ -127,7 +127,7 @@ impl<'a> Distinct<'a> {
         let mut parts = try_filled(len as usize, Vec::new())?;
         for (view, &(before, arena, _)) in views.iter().zip(&arenas) {
             for (hash, member) in hashed(view)? {
-                let offset = member.record().as_ptr().addr() - arena.as_ptr().addr();
+                let offset = member.address() - arena.as_ptr().addr();
                 let part = &mut parts[(((hash >> 32) * len) >> 32) as usize];
                 if part.len() == part.capacity() {
                     settle(part, &arenas);
@@ -171,8 +171,8 @@ fn settle(part: &mut Vec<u64>, arenas: &[Arena<'_>]) {
 
 fn member_at<'a>(arenas: &[Arena<'a>], place: u64) -> Option<Member<'a>> {
     let at = arenas.partition_point(|&(before, ..)| before <= place);
-    let &(before, arena, prefix) = arenas.get(at.checked_sub(1)?)?;
-    Some(Member::split(arena.get((place - before) as usize..)?, prefix)?.0)
+    let &(before, arena, front) = arenas.get(at.checked_sub(1)?)?;
+    Some(Member::split(arena.get((place - before) as usize..)?, front)?.0)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
 pub(super) const UUID: usize = 36;
 /// The largest number of digits of a decimal number that is kept as a number.
-const MOST_DECIMALS: usize = 19;
+pub(super) const MOST_DECIMALS: usize = 19;
 /// Eight characters "0".
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
@@ -70,13 +70,10 @@ pub(super) fn without_hyphens(item: &[u8; UUID]) -> Option<[u64; 4]> {
     ([item[8], item[13], item[18], item[23]] == [b'-'; 4]).then_some(digits)
 }
 
-/// Whether `item` is the usual text of the UUID with these bytes.
+/// The number of bytes of a number that is kept in as few bytes as possible.
 #[inline(always)]
-pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
-    let Some([first, second, third, fourth]) = without_hyphens(item) else { return false };
-    let digits: [u64; 4] = bytemuck::cast(digits_of(bytes, case));
-    // Comparing two arrays would copy the characters to memory first.
-    (first ^ digits[0]) | (second ^ digits[1]) | (third ^ digits[2]) | (fourth ^ digits[3]) == 0
+pub(super) fn bytes_of_number(value: u64) -> usize {
+    ((u64::BITS - value.leading_zeros()).div_ceil(8) as usize).max(1)
 }
 
 /// Reads at most eight bytes as a little-endian number.
@@ -147,12 +144,6 @@ pub(super) fn eight_decimals(value: u32) -> u64 {
     let twos = hundreds | (fours - 100 * hundreds) << 16;
     let tens = (twos * 103) >> 10 & 0x000f_000f_000f_000f;
     tens | (twos - 10 * tens) << 8
-}
-
-/// Whether `digits` is the decimal text of the number in the first `len` bytes of `bytes`.
-#[inline(always)]
-pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
-    bytes.get(..usize::from(len)).is_some_and(|body| decimal(digits) == Some(value_of(body)))
 }
 
 #[inline(always)]

@@ -1,28 +1,18 @@
 //! The hash index of the [members](super) of an exact counter. It consists of groups of 16 entries. An entry has a
-//! fingerprint, which is a byte of the member's hash, and a place: the number or the byte offset of the member. The
-//! fingerprints of a group are compared at once.
+//! fingerprint, which is a byte of the member's hash, and a place: the byte offset of the member. The fingerprints of a
+//! group are compared at once.
 //!
 //! The groups are like those of a Swiss table (hashbrown), but fuller: on average 15 of the 16 entries of a group may
 //! be occupied. A member whose group is full is added to the next group. If an entry of the full group becomes free,
 //! the member moves back into it. So a removed member leaves no marker.
 
-use multiversion::multiversion;
-
 /// The number of entries in a group of the hash index. A fingerprint takes one byte.
 const GROUP: usize = 16;
-/// The size in bytes of a group of 16 entries, each with a fingerprint and the number of a member in one byte.
-const NUMBERED: usize = GROUP + GROUP;
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in two bytes.
 const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in four bytes.
 const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
-/// A set of at most this number of members has no index.
-const UNINDEXED: usize = 4;
-/// If all encoded members take this number of bytes each, as small numbers do, up to 255 members have no index.
-pub(super) const PAIR: u8 = 2;
-/// The largest number of members of an index that has only fingerprints: fingerprint `n` belongs to member `n`.
-const ORDERED: usize = 2 * GROUP;
 /// The largest average number of members per group of the hash index.
 const GROUP_MEMBERS: usize = 15;
 /// The possible numbers of groups in the hash index, up to that of the largest counter. From 3 on, each is more than
@@ -34,185 +24,136 @@ const GROUPS: [u16; 16] = [0, 1, 2, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303,
 /// faster.
 const MOST_LOOKS: usize = 64;
 
-/// How the hash index says which member a fingerprint belongs to.
+/// The size of a hash index, and the kind of its entries: the place of the number of groups in [`GROUPS`], plus [`FAR`]
+/// if offsets take four bytes instead of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Places {
-    /// There is no index. A look-up compares all members.
-    #[default]
-    Unindexed,
-    /// Fingerprint `n` belongs to member `n`. All encoded members have the same length.
-    Ordered,
-    /// An entry has the number of the member, in one byte. All encoded members have the same length.
-    Number,
-    /// An entry has the byte offset of the member in the buffer, in two bytes.
-    Offset,
-    /// An entry has the byte offset of the member in the buffer, in four bytes.
-    FarOffset,
-}
+pub(super) struct Index(u8);
 
-/// The size of a hash index, and the kind of its entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Index {
-    /// The place of the number of groups in [`GROUPS`].
-    step: u8,
-    /// The length of each encoded member with its slice tag; 0 if the lengths differ or exceed 255 bytes.
-    pub(super) record: u8,
-    pub(super) places: Places,
+const FAR: u8 = GROUPS.len() as u8;
+
+/// Where a look-up in the index begins, and nearly always ends.
+pub(super) enum First {
+    /// There is no such member.
+    None,
+    /// If this byte offset is not that of the member, [`Index::find`] must be asked.
+    At(usize),
+    /// [`Index::find`] must be asked.
+    Further,
 }
 
 impl Index {
-    /// The smallest hash index for `len` members whose encodings take `arena` bytes. `record` is the length of each
-    /// encoded member with its slice tag; 0 if the lengths differ.
-    pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
-        let (places, per_group) = match len {
-            0..=UNINDEXED => (Places::Unindexed, usize::MAX),
-            ..0x100 if record == PAIR => (Places::Unindexed, usize::MAX),
-            ..=ORDERED if record > 0 => (Places::Ordered, GROUP),
-            ..0x100 if record > 0 => (Places::Number, GROUP_MEMBERS),
-            _ if arena <= usize::from(u16::MAX) => (Places::Offset, GROUP_MEMBERS),
-            _ => (Places::FarOffset, GROUP_MEMBERS),
-        };
-        let needed = if per_group == usize::MAX { 0 } else { len.div_ceil(per_group) };
-        let step = GROUPS.iter().position(|&groups| usize::from(groups) >= needed).unwrap_or(GROUPS.len() - 1);
-        Index { step: step as u8, record, places }
+    pub(super) const NONE: Self = Index(0);
+
+    /// The smallest hash index for `len` members whose encodings take `arena` bytes.
+    pub(super) fn new(len: usize, arena: usize) -> Self {
+        let fits = |groups: u16| len <= GROUP_MEMBERS * usize::from(groups);
+        let step = GROUPS.into_iter().position(fits).unwrap_or(GROUPS.len() - 1);
+        Index(step as u8 + if arena <= usize::from(u16::MAX) { 0 } else { FAR })
     }
 
-    /// The same index for encoded members of this length; 0 if the lengths differ.
-    #[inline]
-    pub(super) fn with_record(self, record: u8) -> Self {
-        Index { record, ..self }
-    }
-
-    /// The number of groups.
+    /// The number of groups; 0 if there is no index.
     #[inline(always)]
     pub(super) fn groups(self) -> u16 {
-        GROUPS[usize::from(self.step) % GROUPS.len()]
+        GROUPS[usize::from(self.0 % FAR)]
+    }
+
+    #[inline(always)]
+    pub(super) fn is_far(self) -> bool {
+        self.0 >= FAR
     }
 
     /// Whether this index has room for `len` members that take `arena` bytes.
     #[inline]
-    pub(super) fn holds(self, len: usize, record: u8, arena: usize) -> bool {
-        let (is_alike, groups) = (record > 0 && record == self.record, usize::from(self.groups()));
-        match self.places {
-            Places::Unindexed => len <= UNINDEXED || is_alike && record == PAIR && len < 0x100,
-            Places::Ordered => is_alike && len <= GROUP * groups,
-            Places::Number => is_alike && len <= (GROUP_MEMBERS * groups).min(0xff),
-            Places::Offset => arena <= usize::from(u16::MAX) && len <= GROUP_MEMBERS * groups,
-            Places::FarOffset => len <= GROUP_MEMBERS * groups,
-        }
+    pub(super) fn holds(self, len: usize, arena: usize) -> bool {
+        len <= self.members() && (arena <= usize::from(u16::MAX) || self.is_far())
     }
 
-    /// The number of members for which the index has room; 0 for [`Places::Unindexed`] and [`Places::Ordered`].
+    /// The number of members for which the index has room.
+    #[inline]
     pub(super) fn members(self) -> usize {
-        match self.places {
-            Places::Unindexed | Places::Ordered => 0,
-            Places::Number | Places::Offset | Places::FarOffset => GROUP_MEMBERS * usize::from(self.groups()),
-        }
+        GROUP_MEMBERS * usize::from(self.groups())
     }
 
     #[inline]
     pub(super) fn bytes(self) -> usize {
-        usize::from(self.groups()) * [0, GROUP, NUMBERED, OFFSET, FAR_OFFSET][self.places as usize]
+        usize::from(self.groups()) * if self.is_far() { FAR_OFFSET } else { OFFSET }
     }
 
     /// Adds a member to the index at the end of `buffer`. The index must have room for it.
     #[inline(always)]
-    pub(super) fn enter(self, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
-        match self.places {
-            Places::Unindexed => {}
-            Places::Ordered => buffer[ordered(buffer.len(), number)] = fingerprint(hash),
-            Places::Number => enter::<NUMBERED>(buffer, self.groups(), hash, number),
-            Places::Offset => enter::<OFFSET>(buffer, self.groups(), hash, offset),
-            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups(), hash, offset),
+    pub(super) fn enter(self, buffer: &mut [u8], hash: u64, offset: usize) {
+        if self.is_far() {
+            enter::<FAR_OFFSET>(buffer, self.groups(), hash, offset);
+        } else {
+            enter::<OFFSET>(buffer, self.groups(), hash, offset);
         }
     }
 
-    /// Returns `(start, unit)`: the byte offset of a member is `start + unit * value`. `value` is the number of the
-    /// member if the index has numbers, and otherwise the byte offset itself. `front` is the byte offset of the first
-    /// member.
+    /// Where to look for the member with this hash. The index is at the end of `buffer`.
     #[inline(always)]
-    pub(super) fn scale(self, front: usize) -> (usize, usize) {
-        match self.places {
-            Places::Ordered | Places::Number => (front, self.record.into()),
-            _ => (0, 1),
-        }
-    }
-
-    /// The value of a member in the index, which is its number or its byte offset; `None` if there is no such member.
-    /// `hash` is the hash of the member, and `is_it` says whether a value is that of the member. The index is at the
-    /// end of `buffer`.
-    #[inline(always)]
-    pub(super) fn find(self, buffer: &[u8], hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
-        match self.places {
-            Places::Unindexed => None,
-            Places::Ordered => (0..usize::from(self.groups())).find_map(|number| {
-                let group = group_at::<GROUP>(buffer, number)?;
-                places_in(group, hash).map(|place| number * GROUP + place).find(|&value| is_it(value))
-            }),
-            Places::Number => self.find_in::<NUMBERED>(buffer, hash, is_it),
-            Places::Offset => self.find_in::<OFFSET>(buffer, hash, is_it),
-            Places::FarOffset => self.find_in::<FAR_OFFSET>(buffer, hash, is_it),
-        }
+    pub(super) fn first(self, buffer: &[u8], hash: u64) -> First {
+        if self.is_far() { self.first_in::<FAR_OFFSET>(buffer, hash) } else { self.first_in::<OFFSET>(buffer, hash) }
     }
 
     #[inline(always)]
-    fn find_in<const BYTES: usize>(self, buffer: &[u8], hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
-        // Nearly always, it is enough to search the group that the hash selects, up to the first equal fingerprint.
-        let group = group_at::<BYTES>(buffer, group_of(hash, self.groups()))?;
+    fn first_in<const BYTES: usize>(self, buffer: &[u8], hash: u64) -> First {
+        let Some(group) = group_at::<BYTES>(buffer, group_of(hash, self.groups())) else { return First::None };
         match matches(group, fingerprint(hash)) {
-            0 if group[GROUP - 1] == 0 => None,
-            0 => self.find_anywhere::<BYTES>(buffer, hash, is_it),
-            matches => {
-                let first = place_of(group, first_place(matches));
-                if is_it(first) { Some(first) } else { self.find_anywhere::<BYTES>(buffer, hash, is_it) }
-            }
+            0 if group[GROUP - 1] == 0 => First::None,
+            0 => First::Further,
+            matches => First::At(place_of(group, first_place(matches))),
         }
     }
 
-    /// Does the same as [`Self::find`], but compares all members with an equal fingerprint, and goes on to the next
-    /// group after a full one.
-    #[cold]
-    #[inline(never)]
-    fn find_anywhere<const BYTES: usize>(
+    /// The byte offset of a member; `None` if there is no such member. `hash` is the hash of the member, and `is_it`
+    /// says whether it is the member at an offset. The index is at the end of `buffer`.
+    pub(super) fn find(self, buffer: &[u8], hash: u64, is_it: impl FnMut(usize) -> bool) -> Option<usize> {
+        match self.is_far() {
+            true => self.find_in::<FAR_OFFSET>(buffer, hash, is_it),
+            false => self.find_in::<OFFSET>(buffer, hash, is_it),
+        }
+    }
+
+    /// Compares all members with an equal fingerprint, and goes on to the next group after a full one.
+    fn find_in<const BYTES: usize>(
         self,
         buffer: &[u8],
         hash: u64,
-        is_it: impl Fn(usize) -> bool,
+        mut is_it: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
         let groups = usize::from(self.groups());
         let mut number = group_of(hash, self.groups());
         while let Some(group) = group_at::<BYTES>(buffer, number) {
-            let found = places_in(group, hash).map(|place| place_of(group, place)).find(|&value| is_it(value));
+            let mut matches = matches(group, fingerprint(hash));
+            while matches != 0 {
+                let offset = place_of(group, first_place(matches));
+                if is_it(offset) {
+                    return Some(offset);
+                }
+                matches &= matches - 1;
+            }
             // A group whose last entry is free is not full, so the search ends. At least one group is never full.
-            if found.is_some() || group[GROUP - 1] == 0 {
-                return found;
+            if group[GROUP - 1] == 0 {
+                return None;
             }
             number = if number + 1 < groups { number + 1 } else { 0 };
         }
         None
     }
 
-    /// Removes members from the index `groups`. The value of a member in the index is its number or its byte offset.
-    /// `gone` has a pair for each removed member, the last member first: its value, and how much this removal lowers
-    /// the values of all later members (by 1, or by the bytes of the member). `hash_of` maps a value to the hash of its
-    /// member. Returns false if rebuilding the index takes less time; the caller must then rebuild it.
+    /// Removes members from the index `groups`. `gone` has a pair for each removed member, the last member first: its
+    /// byte offset, and its length in bytes. `hash_of` maps an offset to the hash of its member. Returns false if
+    /// rebuilding the index takes less time; the caller must then rebuild it.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
-        mut gone: impl Iterator<Item = (usize, usize)> + Clone,
+        gone: impl Iterator<Item = (usize, usize)> + Clone,
         hash_of: impl FnMut(usize) -> u64,
     ) -> bool {
-        match self.places {
-            Places::Unindexed => true,
-            Places::Ordered => gone.all(|(value, _)| {
-                let (end, last) = (groups.len(), groups.len() - 1);
-                (value..last).for_each(|number| groups[ordered(end, number)] = groups[ordered(end, number + 1)]);
-                groups[ordered(end, last)] = 0;
-                true
-            }),
-            Places::Number => remove::<NUMBERED, 1>(groups, gone, hash_of),
-            Places::Offset => remove::<OFFSET, 2>(groups, gone, hash_of),
-            Places::FarOffset => remove::<FAR_OFFSET, 4>(groups, gone, hash_of),
+        match self {
+            Index::NONE => true,
+            _ if self.is_far() => remove::<FAR_OFFSET, 4>(groups, gone, hash_of),
+            _ => remove::<OFFSET, 2>(groups, gone, hash_of),
         }
     }
 }
@@ -234,17 +175,6 @@ pub(super) fn group_of(hash: u64, groups: u16) -> usize {
 fn group_at<const BYTES: usize>(buffer: &[u8], number: usize) -> Option<&[u8; BYTES]> {
     let start = buffer.len().checked_sub((number + 1) * BYTES)?;
     buffer.get(start..)?.first_chunk()
-}
-
-/// The entries of a group whose fingerprints equal that of `hash`. A few of the entries may have others.
-#[inline(always)]
-fn places_in<const BYTES: usize>(group: &[u8; BYTES], hash: u64) -> impl Iterator<Item = usize> {
-    let mut matches = matches(group, fingerprint(hash));
-    std::iter::from_fn(move || {
-        let place = (matches != 0).then(|| first_place(matches));
-        matches &= matches.wrapping_sub(1);
-        place
-    })
 }
 
 /// Finds the fingerprints of a group that equal `wanted`. Bit `8 n` of the result stands for fingerprint `n`, and bit
@@ -272,28 +202,19 @@ fn first_place(matches: u64) -> usize {
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-/// Reads what an entry of a group has besides the fingerprint: in a group of [`NUMBERED`] bytes the number of the
-/// member, otherwise its byte offset.
+/// The byte offset in an entry of a group.
 #[inline(always)]
 fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) -> usize {
     match BYTES {
-        NUMBERED => group[GROUP + place].into(),
         OFFSET => u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]).into(),
         _ => group[GROUP + 4 * place..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize),
     }
 }
 
-/// The byte position of the fingerprint of member `number` in a buffer of `end` bytes. The buffer ends with an
-/// [`Ordered`](Places::Ordered) index.
-#[inline]
-fn ordered(end: usize, number: usize) -> usize {
-    end - (number / GROUP + 1) * GROUP + number % GROUP
-}
-
 /// Adds a member to the first group that is not full, from the group on that the hash selects. The index is at the end
-/// of `buffer`. `value` is what the index has for the member: its number or its byte offset.
+/// of `buffer`.
 #[inline(always)]
-fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, hash: u64, value: usize) {
+fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, hash: u64, offset: usize) {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
     let mut number = group_of(hash, groups);
     for _ in 0..groups {
@@ -303,17 +224,17 @@ fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, hash: u64, value: u
         let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
         let free = matches(group, 0);
         if free != 0 {
-            return put(group, first_place(free), fingerprint(hash), value);
+            return put(group, first_place(free), fingerprint(hash), offset);
         }
         number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
     }
 }
 
 #[inline(always)]
-fn put<const BYTES: usize>(group: &mut [u8; BYTES], place: usize, fingerprint: u8, value: usize) {
+fn put<const BYTES: usize>(group: &mut [u8; BYTES], place: usize, fingerprint: u8, offset: usize) {
     let bytes = BYTES / GROUP - 1;
     group[place] = fingerprint;
-    group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+    group[GROUP + bytes * place..][..bytes].copy_from_slice(&offset.to_le_bytes()[..bytes]);
 }
 
 fn remove<const BYTES: usize, const PLACE: usize>(
@@ -338,8 +259,8 @@ fn remove<const BYTES: usize, const PLACE: usize>(
     })
 }
 
-/// Removes the member that has this `value` in the index. Searches at most `looks` groups, and subtracts the number of
-/// searched groups from `looks`. Returns false if more groups would have to be searched.
+/// Removes the member at this byte offset, `value`, from the index. Searches at most `looks` groups, and subtracts the
+/// number of searched groups from `looks`. Returns false if more groups would have to be searched.
 ///
 /// A member whose group was full is in a later group. So if an entry of a full group becomes free, such a member moves
 /// from a later group into the entry. The entry that it leaves is filled in the same way.
@@ -385,26 +306,6 @@ fn remove_one<const BYTES: usize>(
         at = at.checked_sub(1).unwrap_or(last);
     }
     false
-}
-
-/// The number of the pair of bytes that equals `wanted`, counted from 1; 0 if there is none. All pairs are different.
-// The loops have no early end. So their branches are predictable, and the second compiles to vector instructions.
-#[multiversion(targets("x86_64+avx2"))]
-pub(super) fn number_of(pairs: &[[u8; 2]], wanted: [u8; 2]) -> u16 {
-    let (chunks, rest) = pairs.as_chunks::<16>();
-    if chunks.is_empty() {
-        return (1..).zip(rest).fold(0, |found, (number, &pair)| found | if pair == wanted { number } else { 0 });
-    }
-    let mut last = [[0; 2]; 16];
-    last[..rest.len()].copy_from_slice(rest);
-    let (mut found, mut numbers) = ([0; 16], std::array::from_fn::<u16, 16, _>(|number| number as u16 + 1));
-    for chunk in chunks.iter().chain([&last]) {
-        for ((found, number), &pair) in found.iter_mut().zip(&mut numbers).zip(chunk) {
-            *found |= if pair == wanted { *number } else { 0 };
-            *number += 16;
-        }
-    }
-    found.into_iter().fold(0, |found, number| found | number)
 }
 
 #[cfg(test)]

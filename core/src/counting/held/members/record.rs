@@ -2,12 +2,26 @@
 //! the text is encoded, and for texts of 128 bytes or more two more bytes. The rest is the body. All encodings are
 //! listed in docs/persistence.md#header-of-a-counter.
 //!
-//! A record depends only on the text and on the prefix of the set: the text that its members begin with.
+//! A record depends only on the text and on the prefix of the set. The arena is the front, then all members, one after
+//! the other; with a window, the slice tag of a member is before it. It has the same bytes in memory and in the stored
+//! form. The front is what the members share, and stays until no member is left:
+//!
+//! - If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix: the
+//!   byte `0xd2`, its length in one byte, and its text. A member that is the prefix and a number is kept as the number.
+//! - If all members are such numbers, or numbers without a prefix, they are kept without headers, and all in the same
+//!   number of bytes: 1, 2, 4 or 8. A byte from `0xd3` to `0xd6` says how many. A larger number makes all members
+//!   wider. The first member of another kind makes all of them records with headers.
+//!
+//! In a windowed counter, a front that is not empty begins with the tag 0.
 
 use std::borrow::Cow;
 
-use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, are_digits, bytes_of, decimal, is_number};
-use super::digits::{is_uuid, put_decimal, put_hex, put_uuid, value_of, without_hyphens};
+use arrayvec::ArrayVec;
+use multiversion::multiversion;
+
+use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, are_digits, bytes_of, bytes_of_number, decimal};
+use super::digits::{put_decimal, put_hex, put_uuid, value_of, without_hyphens};
+use crate::counting::held::ring::Ages;
 use crate::counting::params::MOST_PREFIX;
 
 /// The first byte of each kind of record. For hex digits and numbers, the length of the body is added to it.
@@ -18,10 +32,6 @@ const UUID_LOWER: u8 = 0xd0;
 const UUID_UPPER: u8 = 0xd1;
 const PREFIXED: u8 = 0xd7;
 const LONG_TEXT: u8 = 0xe0;
-
-/// Memory for a header of one byte and the longest body of hex digits or a number.
-pub(in crate::counting) type Coded = [u8; 1 + MOST_BYTES];
-pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
 
 /// The length of a record, by its first byte. It is 0 for texts of 128 bytes or more, and for bytes that begin no
 /// record.
@@ -42,124 +52,198 @@ const LENGTHS: [u8; 256] = {
     lengths
 };
 
-pub(in crate::counting) struct Record<'a> {
-    /// The prefix to store before this member, if the member is the first of the set and has a prefix; otherwise empty.
-    pub(super) prefix: &'a [u8],
-    /// The header of the record, and the body if the text is encoded.
-    pub(super) head: &'a [u8],
-    /// The text if it is not encoded; otherwise empty.
-    pub(super) text: &'a [u8],
-    /// The bytes that the member takes of the limit `exact_bytes`: the length of the record without its header. If the
-    /// record leaves out a prefix, it is the length of the whole text, so that the number does not depend on other
-    /// members.
-    pub(in crate::counting) counted_bytes: usize,
+/// The record of an item that is looked up or added.
+#[derive(Clone, Copy)]
+pub(in crate::counting) struct Record<'i> {
+    item: &'i [u8],
+    /// The first byte of the record.
+    code: u8,
+    /// The body if the text is a number or a UUID. It stays in registers, so hex digits are not here: they may take
+    /// more.
+    body: [u64; 2],
 }
 
-impl<'a> Record<'a> {
-    /// Encodes `item` for a set with this prefix (see [arena](super::arena)). The header has no room for lengths of
-    /// 2^21 bytes or more, but no member of an exact counter is that long.
+impl<'i> Record<'i> {
+    /// Encodes `item` for a set with this prefix. The header has no room for lengths of 2^21 bytes or more, but no
+    /// member of an exact counter is that long.
     #[inline(always)]
-    pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
-        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
+    pub(super) fn of(item: &'i [u8], prefix: &[u8]) -> Self {
         // A number, a UUID and hex digits begin and end with a hex digit. Nearly all other texts do not.
-        let len = if is_digit(item.first()) && is_digit(item.last()) { put_digits(item, coded) } else { 0 };
-        if len > 0 {
-            return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: len - 1 };
+        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
+        if is_digit(item.first())
+            && is_digit(item.last())
+            && let Some((code, body)) = digits(item)
+        {
+            return Record { item, code, body };
         }
         if !prefix.is_empty()
             && let Some(value) = behind(prefix, item).and_then(decimal)
         {
-            let len = put_number(PREFIXED, value, coded);
-            return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: item.len() };
+            return Record { item, code: PREFIXED + bytes_of_number(value) as u8, body: [value, 0] };
         }
-        let [low, high, highest, ..] = item.len().to_le_bytes();
-        let head = if item.len() < 0x80 { 1 } else { 3 };
-        coded[..3].copy_from_slice(&if head == 1 { [low, 0, 0] } else { [LONG_TEXT | highest, low, high] });
-        Record { prefix: &[], head: &coded[..head], text: item, counted_bytes: item.len() }
+        let code = if item.len() < 0x80 { item.len() as u8 } else { LONG_TEXT | (item.len() >> 16) as u8 };
+        Record { item, code, body: [0; 2] }
     }
 
     /// Encodes the first member of a set. This member decides the prefix: its text up to the last character that is not
-    /// a digit.
-    pub(super) fn first(item: &'a [u8], coded: &'a mut Coded) -> Self {
+    /// a digit. The prefix is empty if the text does not end in a number.
+    pub(super) fn first(item: &'i [u8]) -> (Self, &'i [u8]) {
         let last = item.iter().rposition(|byte| !byte.is_ascii_digit());
         let prefix = last.filter(|&last| last < MOST_PREFIX).map_or(&[][..], |last| &item[..=last]);
-        let record = Self::of(item, prefix, coded);
-        let is_prefixed = (PREFIXED..LONG_TEXT).contains(&record.head[0]);
-        Record { prefix: if is_prefixed { prefix } else { &[] }, ..record }
+        let record = Self::of(item, prefix);
+        (record, if (PREFIXED..LONG_TEXT).contains(&record.code) { prefix } else { &[] })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        self.head.len() + self.text.len()
+        match LENGTHS[usize::from(self.code)] {
+            0 => 3 + self.item.len(),
+            len => len.into(),
+        }
+    }
+
+    /// The bytes that the member takes of the limit `exact_bytes`: the length of the record without its header. If the
+    /// record leaves out a prefix, it is the length of the whole text, so that the number does not depend on other
+    /// members.
+    #[inline(always)]
+    pub(in crate::counting) fn counted_bytes(&self) -> usize {
+        let is_encoded = (HEX_LOWER..PREFIXED).contains(&self.code);
+        if is_encoded { self.len() - 1 } else { self.item.len() }
+    }
+
+    /// The number that the text is, behind the prefix of the set if it has one. `None` if the text is no such number.
+    #[inline(always)]
+    pub(super) fn number(&self, prefix: &[u8]) -> Option<u64> {
+        let code = if prefix.is_empty() { DECIMAL } else { PREFIXED };
+        (self.code.wrapping_sub(code + 1) < 8).then_some(self.body[0])
+    }
+
+    /// Whether `bytes` begin with this record.
+    #[inline(always)]
+    pub(super) fn begins(&self, bytes: &[u8]) -> bool {
+        let Some((&code, rest)) = bytes.split_first() else { return false };
+        code == self.code
+            && match code {
+                0..HEX_LOWER => rest.get(..self.item.len()).is_some_and(|text| is_same(text, self.item)),
+                UUID_LOWER => match *rest.as_chunks().0 {
+                    [first, second, ..] => {
+                        (u64::from_le_bytes(first) ^ self.body[0]) | (u64::from_le_bytes(second) ^ self.body[1]) == 0
+                    }
+                    _ => false,
+                },
+                0xc1..=0xc8 => rest.get(..usize::from(code - DECIMAL)).is_some_and(|own| value_of(own) == self.body[0]),
+                0xd8..=0xdf => {
+                    rest.get(..usize::from(code - PREFIXED)).is_some_and(|own| value_of(own) == self.body[0])
+                }
+                _ => self.rarely_begins(rest),
+            }
+    }
+
+    #[inline(never)]
+    fn rarely_begins(&self, rest: &[u8]) -> bool {
+        match self.code {
+            LONG_TEXT.. => {
+                let [low, high, ..] = self.item.len().to_le_bytes();
+                rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
+            }
+            UUID_UPPER => rest.starts_with(&self.bytes()),
+            _ => rest.starts_with(&hex_body(self.item)[..self.len() - 1]),
+        }
+    }
+
+    /// Writes the record to `bytes`, which have its length. In a set of numbers of this width, writes the number.
+    #[inline(always)]
+    pub(super) fn put(&self, bytes: &mut [u8], width: u8) {
+        if width > 0 {
+            return bytes.copy_from_slice(&self.bytes()[..width.into()]);
+        }
+        let [code, rest @ ..] = bytes else { return };
+        *code = self.code;
+        match self.code {
+            0..HEX_LOWER => rest.copy_from_slice(self.item),
+            LONG_TEXT.. => {
+                let (len, text) = rest.split_at_mut(2);
+                len.copy_from_slice(&self.item.len().to_le_bytes()[..2]);
+                text.copy_from_slice(self.item);
+            }
+            0x84..=0xc0 => rest.copy_from_slice(&hex_body(self.item)[..rest.len()]),
+            _ => rest.copy_from_slice(&self.bytes()[..rest.len()]),
+        }
+    }
+
+    /// The body of a number, filled up with zeros, or of a UUID.
+    #[inline(always)]
+    fn bytes(&self) -> [u8; 16] {
+        bytemuck::cast([self.body[0].to_le(), self.body[1].to_le()])
     }
 }
 
-/// Encodes a text that is a number, a UUID or hex digits. Returns the length of the record; 0 for another text.
-#[inline(never)]
-fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
+/// The first byte of the record of a number, a UUID or hex digits, and its body if it is a number or a UUID. `None` for
+/// another text.
+#[inline(always)]
+fn digits(item: &[u8]) -> Option<(u8, [u64; 2])> {
     if let Ok(uuid) = item.try_into()
         && let Some(digits) = without_hyphens(uuid)
     {
-        return put_hex_digits(&digits, [UUID_LOWER, UUID_UPPER], 16, coded);
+        let code = match () {
+            () if are_all(&digits, Case::Lower) => UUID_LOWER,
+            () if are_all(&digits, Case::Upper) => UUID_UPPER,
+            () => return None,
+        };
+        let [first, second, third, fourth] = digits;
+        let halves = [bytes_of(first) | bytes_of(second) << 32, bytes_of(third) | bytes_of(fourth) << 32];
+        return Some((code, halves));
     }
-    if let Some(value) = decimal(item) {
-        return put_number(DECIMAL, value, coded);
+    match decimal(item) {
+        Some(value) => Some((DECIMAL + bytes_of_number(value) as u8, [value, 0])),
+        None => Some((hex_code(item)?, [0; 2])),
     }
+}
+
+/// Whether characters, eight in each number, are hexadecimal digits with letters of this case.
+#[inline(always)]
+fn are_all(digits: &[u64], case: Case) -> bool {
+    let mut are_all = true;
+    for &eight in digits {
+        are_all &= are_digits(eight, case);
+    }
+    are_all
+}
+
+/// The first byte of the record of hex digits. `None` for another text.
+#[inline(never)]
+fn hex_code(item: &[u8]) -> Option<u8> {
     if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
-        return 0;
-    }
-    // Zeros are put behind the digits, so that there are 64 digits.
-    let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
-    digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
-    let len = item.len() / 2;
-    let codes = [HEX_LOWER + len as u8, HEX_UPPER + len as u8];
-    put_hex_digits(&digits.map(u64::from_le_bytes), codes, len, coded)
-}
-
-/// Encodes characters if they are hexadecimal digits of one case. The encoding is `codes[0]` for lower case or
-/// `codes[1]` for upper case, then `len` bytes for the digits. Returns its length, `1 + len`; 0 for other characters.
-#[inline(always)]
-fn put_hex_digits(digits: &[u64], codes: [u8; 2], len: usize, coded: &mut Coded) -> usize {
-    for (case, code) in [(Case::Lower, codes[0]), (Case::Upper, codes[1])] {
-        if digits.iter().fold(true, |are_all, &eight| are_all & are_digits(eight, case)) {
-            coded[0] = code;
-            for (bytes, eights) in coded[1..].as_chunks_mut().0.iter_mut().zip(digits.as_chunks().0) {
-                let &[first, second] = eights;
-                *bytes = (bytes_of(first) | bytes_of(second) << 32).to_le_bytes();
-            }
-            return 1 + len;
-        }
-    }
-    0
-}
-
-#[inline]
-fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
-    let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
-    coded[0] = code + len;
-    coded[1..9].copy_from_slice(&value.to_le_bytes());
-    1 + usize::from(len)
-}
-
-/// The record of `item`, if the record has two bytes. `prefix` is the text that members of the set begin with.
-#[inline(always)]
-pub(super) fn pair_of(item: &[u8], prefix: &[u8]) -> Option<[u8; 2]> {
-    // A number that fits in one byte has at most three digits.
-    if item.len() > prefix.len() + 3 {
         return None;
     }
-    let number = if prefix.is_empty() { None } else { behind(prefix, item) };
-    let (code, digits) = number.map_or((DECIMAL, item), |number| (PREFIXED, number));
-    match (decimal(digits), item) {
-        (Some(value), _) => Some([code + 1, value.try_into().ok()?]),
-        (None, &[character]) => Some([1, character]),
-        _ => None,
+    let (digits, len) = (eights_of(item), item.len() as u8 / 2);
+    match () {
+        () if are_all(&digits, Case::Lower) => Some(HEX_LOWER + len),
+        () if are_all(&digits, Case::Upper) => Some(HEX_UPPER + len),
+        () => None,
     }
+}
+
+/// The body of the record of hex digits, filled up with zeros.
+#[inline(never)]
+fn hex_body(item: &[u8]) -> [u8; MOST_BYTES] {
+    let mut body = [0; MOST_BYTES];
+    for (bytes, eight) in body.as_chunks_mut().0.iter_mut().zip(eights_of(item)) {
+        *bytes = (bytes_of(eight) as u32).to_le_bytes();
+    }
+    body
+}
+
+/// Hex digits, eight in each number. Zeros are put behind them, so that there are 64.
+fn eights_of(item: &[u8]) -> [u64; MOST_BYTES / 4] {
+    let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
+    digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
+    digits.map(u64::from_le_bytes)
 }
 
 /// The bytes that `item` takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
-    Record::of(item, &[], &mut { CODED }).counted_bytes
+    Record::of(item, &[]).counted_bytes()
 }
 
 /// The part of `item` after `prefix`, if `item` begins with `prefix`.
@@ -205,63 +289,96 @@ fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Member<'a> {
-    record: &'a [u8],
+    body: &'a [u8],
+    /// The length of the header of the record: 0 in a set of numbers.
+    header: u8,
+    /// The first byte of the header. In a set of numbers, it is that of a record of as many bytes.
+    code: u8,
     /// The text that members of the counter have in common before a number, as `user:` in `user:17`.
     prefix: &'a [u8],
 }
 
 impl<'a> Member<'a> {
-    /// Splits `bytes` into the first record and the rest; `None` if they do not begin with a whole record. `prefix` is
-    /// the text that members of the set begin with.
+    /// Splits `bytes` into the first member and the rest; `None` if they do not begin with a whole member. `front` is
+    /// that of the set.
     #[inline]
-    pub(in crate::counting) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let &first = bytes.first()?;
-        let len = match LENGTHS[usize::from(first)] {
-            0 => long_text(bytes)?,
-            len => len.into(),
+    pub(in crate::counting) fn split(bytes: &'a [u8], front: Front<'a>) -> Option<(Self, &'a [u8])> {
+        let Front { prefix, width } = front;
+        if width > 0 {
+            let (body, rest) = bytes.split_at_checked(width.into())?;
+            let code = width + if prefix.is_empty() { DECIMAL } else { PREFIXED };
+            return Some((Member { body, header: 0, code, prefix }, rest));
+        }
+        let &code = bytes.first()?;
+        let (header, len) = match LENGTHS[usize::from(code)] {
+            0 => (3, long_text(bytes)?),
+            len => (1, len.into()),
         };
         let (record, rest) = bytes.split_at_checked(len)?;
-        Some((Member { record, prefix }, rest))
+        Some((Member { body: record.get(usize::from(header)..)?, header, code, prefix }, rest))
     }
 
+    /// The length of the member's record in a set that is not one of numbers.
     #[inline]
-    pub(in crate::counting) fn record(self) -> &'a [u8] {
-        self.record
-    }
-
-    #[inline]
-    fn body(self) -> &'a [u8] {
-        match self.record {
-            [LONG_TEXT..=u8::MAX, _, _, body @ ..] | [_, body @ ..] => body,
-            [] => &[],
+    pub(super) fn record_bytes(self) -> usize {
+        match self.number() {
+            Some(value) => 1 + bytes_of_number(value),
+            None => usize::from(self.header) + self.body.len(),
         }
+    }
+
+    /// The number that the member is, behind the prefix of the set if it has one.
+    #[inline]
+    pub(super) fn number(self) -> Option<u64> {
+        matches!(self.code, 0xc1..=0xc8 | 0xd8..=0xdf).then(|| value_of(self.body))
+    }
+
+    /// Writes the member to `bytes` as a set with this front keeps it. The member must be a number.
+    pub(super) fn put_number(self, front: Front<'_>, bytes: &mut [u8]) {
+        let value = value_of(self.body).to_le_bytes();
+        match (front.width, bytes) {
+            (0, [code, body @ ..]) => {
+                *code = (if front.prefix.is_empty() { DECIMAL } else { PREFIXED }) + body.len() as u8;
+                body.copy_from_slice(&value[..body.len()]);
+            }
+            (_, bytes) => bytes.copy_from_slice(&value[..bytes.len()]),
+        }
+    }
+
+    /// The address of the member in its arena. Members of one set that were added later have higher addresses.
+    #[inline]
+    pub(in crate::counting) fn address(self) -> usize {
+        self.body.as_ptr().addr() - usize::from(self.header)
     }
 
     /// The bytes that the member takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
     #[inline]
     pub(in crate::counting) fn counted_bytes(self) -> usize {
-        match self.record {
-            [0xd8..=0xdf, ..] => self.text_in(&mut [0; MOST_CHARACTERS]).len(),
-            _ => self.body().len(),
+        match self.code {
+            0xd8..=0xdf => self.text_in(&mut [0; MOST_CHARACTERS]).len(),
+            0xc1..=0xc8 => bytes_of_number(value_of(self.body)),
+            _ => self.body.len(),
         }
     }
 
-    /// Whether encoding `text` gives this record. `text` must be what the record decodes to.
+    /// Whether `text` would be kept like this. `text` must be what the record decodes to. `front` is that of the set.
     #[inline]
-    pub(super) fn is_record_of(self, text: &[u8]) -> bool {
-        let mut coded = CODED;
+    pub(super) fn is_record_of(self, text: &[u8], front: Front<'_>) -> bool {
         // Two records that decode to `text` are equal if they have the same first byte, which says how a text is
         // encoded, and the same length. A UUID in lower case has only one encoding, so nothing is compared.
-        self.record[0] == UUID_LOWER || {
-            let due = Record::of(text, self.prefix, &mut coded);
-            due.head[0] == self.record[0] && due.len() == self.record.len()
+        self.code == UUID_LOWER || {
+            let due = Record::of(text, self.prefix);
+            match front.width {
+                0 => due.code == self.code && due.len() == self.record_bytes(),
+                _ => due.number(self.prefix) == self.number(),
+            }
         }
     }
 
     /// The text of the member, as it was added. [`text_in`](Self::text_in) does the same and never allocates.
     pub fn text(self) -> Cow<'a, [u8]> {
-        match *self.record {
-            [0..HEX_LOWER | LONG_TEXT.., ..] => Cow::Borrowed(self.body()),
+        match self.code {
+            0..HEX_LOWER | LONG_TEXT.. => Cow::Borrowed(self.body),
             _ => Cow::Owned(self.text_in(&mut [0; MOST_CHARACTERS]).to_vec()),
         }
     }
@@ -272,41 +389,16 @@ impl<'a> Member<'a> {
     where
         'a: 'b,
     {
-        match *self.record {
-            [0..HEX_LOWER, ref text @ ..] => text,
-            [UUID_LOWER, ref body @ ..] => put_uuid(body, Case::Lower, buffer),
-            [0xc1..=0xc8, ref body @ ..] => put_decimal(&[], body, buffer),
-            [0xd8..=0xdf, ref body @ ..] => put_decimal(self.prefix, body, buffer),
-            [0x84..=0xa0, ref body @ ..] => put_hex(body, Case::Lower, buffer),
-            [0xa4..=0xc0, ref body @ ..] => put_hex(body, Case::Upper, buffer),
-            [UUID_UPPER, ref body @ ..] => put_uuid(body, Case::Upper, buffer),
-            _ => self.body(),
+        match self.code {
+            0..HEX_LOWER => self.body,
+            UUID_LOWER => put_uuid(self.body, Case::Lower, buffer),
+            0xc1..=0xc8 => put_decimal(&[], self.body, buffer),
+            0xd8..=0xdf => put_decimal(self.prefix, self.body, buffer),
+            0x84..=0xa0 => put_hex(self.body, Case::Lower, buffer),
+            0xa4..=0xc0 => put_hex(self.body, Case::Upper, buffer),
+            UUID_UPPER => put_uuid(self.body, Case::Upper, buffer),
+            _ => self.body,
         }
-    }
-
-    /// Whether `bytes` begin with the record of the text `item`. `prefix` returns the text that members of the set
-    /// begin with.
-    #[inline(always)]
-    pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
-        match bytes.split_first() {
-            Some((&length @ 0..HEX_LOWER, rest)) => {
-                usize::from(length) == item.len() && rest.get(..item.len()).is_some_and(|text| is_same(text, item))
-            }
-            Some((&UUID_LOWER, rest)) => match (item.try_into(), rest.first_chunk()) {
-                (Ok(item), Some(body)) => is_uuid(item, body, Case::Lower),
-                _ => false,
-            },
-            Some((&first @ 0xc1..=0xc8, rest)) => is_number(item, first - DECIMAL, rest),
-            Some((&first @ 0xd8..=0xdf, rest)) => {
-                behind(prefix(), item).is_some_and(|number| is_number(number, first - PREFIXED, rest))
-            }
-            _ => Self::rarely_begins(bytes, item),
-        }
-    }
-
-    #[inline(never)]
-    fn rarely_begins(bytes: &'a [u8], item: &[u8]) -> bool {
-        Self::split(bytes, &[]).is_some_and(|(member, _)| member == *item)
     }
 }
 
@@ -327,8 +419,9 @@ impl Eq for Member<'_> {}
 
 impl PartialEq for Member<'_> {
     fn eq(&self, other: &Self) -> bool {
-        match self.prefix == other.prefix {
-            true => self.record == other.record,
+        match self.code == other.code && self.prefix == other.prefix {
+            true => self.body == other.body,
+            // The bytes of a number may differ, if its set has wider ones or another prefix.
             false => *self == other.text_in(&mut [0; MOST_CHARACTERS]),
         }
     }
@@ -339,6 +432,143 @@ impl<B: AsRef<[u8]> + ?Sized> PartialEq<B> for Member<'_> {
         self.text_in(&mut [0; MOST_CHARACTERS]) == other.as_ref()
     }
 }
+
+/// An iterator over the slice tags and members of an arena (the encoded members). It stops at the end, or at bytes that
+/// are no valid member. Without a window, each member has the tag of [`Ages::PLAIN`].
+#[derive(Debug, Clone, Default)]
+pub(in crate::counting) struct Records<'a> {
+    pub(super) rest: &'a [u8],
+    pub(super) front: Front<'a>,
+    pub(super) tag_bytes: usize,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(arena: &'a [u8], tag_bytes: usize) -> Self {
+        let (front, rest) = Front::split(arena, tag_bytes);
+        Records { rest, front, tag_bytes }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = (u8, Member<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u8, Member<'a>)> {
+        let (tag, rest) = self.rest.split_at_checked(self.tag_bytes)?;
+        let (member, rest) = Member::split(rest, self.front)?;
+        self.rest = rest;
+        Some((tag.first().copied().unwrap_or(Ages::PLAIN.newest), member))
+    }
+}
+
+/// The byte that marks a prefix: the text that members begin with, which is stored only once. No encoded member begins
+/// with this byte.
+const PREFIX: u8 = 0xd2;
+/// The byte that marks numbers of one byte each. The next three mark numbers of 2, 4 and 8 bytes. No encoded member
+/// begins with these bytes.
+const NUMBERS: u8 = 0xd3;
+const WIDEST: u8 = NUMBERS + 3;
+
+/// A set of at most this number of numbers without tags has no index. So numbers of one byte each never have one.
+pub(super) const MOST_SCANNED: usize = 0x100;
+
+/// What the members of an arena share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::counting) struct Front<'a> {
+    /// The text that members begin with; empty if there is none.
+    pub(super) prefix: &'a [u8],
+    /// The number of bytes of each member if all are numbers: 1, 2, 4 or 8. Otherwise 0.
+    pub(super) width: u8,
+}
+
+impl<'a> Front<'a> {
+    /// Splits an arena (the encoded members) into its front and the members. `tag_bytes` is the length of a slice tag:
+    /// 0 without a window, otherwise 1.
+    pub(super) fn split(arena: &'a [u8], tag_bytes: usize) -> (Self, &'a [u8]) {
+        let (mut front, Some(([] | [0], mut rest))) = (Front::default(), arena.split_at_checked(tag_bytes)) else {
+            return (Front::default(), arena);
+        };
+        if let &[PREFIX, len, ref more @ ..] = rest
+            && (1..=MOST_PREFIX).contains(&usize::from(len))
+            && let Some((prefix, members)) = more.split_at_checked(len.into())
+            && prefix.last().is_some_and(|last| !last.is_ascii_digit())
+        {
+            (front.prefix, rest) = (prefix, members);
+        }
+        if let &[marker @ NUMBERS..=WIDEST, ref members @ ..] = rest {
+            (front.width, rest) = (1 << (marker - NUMBERS), members);
+        }
+        (front, if front == Front::default() { arena } else { rest })
+    }
+
+    /// The bytes of the front in an arena.
+    pub(super) fn to_bytes(self, tag_bytes: usize) -> ArrayVec<u8, { MOST_PREFIX + 4 }> {
+        let mut bytes = ArrayVec::new();
+        if self != Front::default() {
+            bytes.extend(std::iter::repeat_n(0, tag_bytes));
+        }
+        if !self.prefix.is_empty() {
+            bytes.extend([PREFIX, self.prefix.len() as u8]);
+            bytes.extend(self.prefix.iter().copied());
+        }
+        if self.width > 0 {
+            bytes.push(NUMBERS + self.width.ilog2() as u8);
+        }
+        bytes
+    }
+
+    /// The least width for a number.
+    #[inline(always)]
+    pub(super) fn width_of(number: u64) -> u8 {
+        bytes_of_number(number).next_power_of_two() as u8
+    }
+
+    /// Whether `wanted` is one of these numbers, which have the width of this front.
+    pub(super) fn has(self, numbers: &[u8], wanted: u64) -> bool {
+        match self.width {
+            width if wanted.unbounded_shr(8 * u32::from(width)) > 0 => false,
+            1 => has_one(numbers.as_chunks().0, wanted as u8),
+            2 => has_two(numbers.as_chunks().0, wanted as u16),
+            4 => has_four(numbers.as_chunks().0, wanted as u32),
+            _ => has_eight(numbers.as_chunks().0, wanted),
+        }
+    }
+
+    /// The length of a member in the arena, without its slice tag, that takes `bytes` bytes as a record.
+    #[inline(always)]
+    pub(super) fn len_of(self, bytes: usize) -> usize {
+        if self.width > 0 { self.width.into() } else { bytes }
+    }
+}
+
+/// Defines a function that says whether `wanted` is one of these numbers.
+macro_rules! has {
+    ($name:ident, $number:ty) => {
+        // The loops have no early end and no branches, and compile to vector instructions: one of `least` is 0 if any
+        // number is equal.
+        #[multiversion(targets("x86_64+avx2"))]
+        fn $name(numbers: &[[u8; size_of::<$number>()]], wanted: $number) -> bool {
+            const LANES: usize = 32;
+            // The last numbers, which are fewer than `LANES`, are compared together with some before them.
+            let (chunks, rest) = numbers.as_chunks::<LANES>();
+            let Some(last) = numbers.last_chunk::<LANES>() else {
+                return rest.iter().fold(false, |any, &number| any | (<$number>::from_le_bytes(number) == wanted));
+            };
+            let mut least = [<$number>::MAX; LANES];
+            for chunk in chunks.iter().chain([last]) {
+                for (least, &number) in least.iter_mut().zip(chunk) {
+                    *least = (*least).min(<$number>::from_le_bytes(number) ^ wanted);
+                }
+            }
+            least.into_iter().fold(false, |any, least| any | (least == 0))
+        }
+    };
+}
+
+has!(has_one, u8);
+has!(has_two, u16);
+has!(has_four, u32);
+has!(has_eight, u64);
 
 #[cfg(test)]
 pub(super) mod tests;

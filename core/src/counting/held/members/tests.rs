@@ -17,11 +17,8 @@ thread_local! {
 impl Members {
     /// Inserts `item`, which must not be a member yet.
     pub(in crate::counting) fn put(&mut self, item: &[u8], tag: u8) {
-        self.insert(&self.record_of(item, &mut { CODED }), table_hash(item), tag, &Unlimited).unwrap();
-    }
-
-    fn found_tag(&self, item: &[u8], hash: u64) -> Option<u8> {
-        self.find(item, hash).map(|(_, tag)| tag)
+        let added = self.add_absent(item, table_hash(item), tag, ROOM, &Unlimited);
+        assert_eq!(added, Ok(Some(Mark::New)));
     }
 }
 
@@ -47,6 +44,11 @@ pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![of_one_length, short, pairs, prefixed, coded, all_kinds]
 }
 
+/// Whether a record is that of a number in a set with this prefix.
+fn is_number(record: &[u8], prefix: &[u8]) -> bool {
+    if prefix.is_empty() { (0xc1..=0xc8).contains(&record[0]) } else { (0xd8..=0xdf).contains(&record[0]) }
+}
+
 /// A byte from which the tests make encoded members and invalid bytes that look like them.
 fn byte() -> impl Strategy<Value = u8> {
     prop_oneof![4 => 0u8..4, 1 => 0xc1u8..0xc4, 1 => 0xd8u8..0xda, 1 => b'0'..=b'3', 1 => 0x80u8..=0xff]
@@ -61,42 +63,70 @@ impl Mover for Copier {
 }
 
 #[test]
-fn the_places_follow_the_number_the_lengths_and_the_bytes() {
+fn the_index_follows_the_number_and_the_bytes() {
     let mut many = Members::default();
     for number in 0..300u32 {
-        let item = number.to_le_bytes();
-        many.put(&item, 1);
-        let expected = match number + 1 {
-            0..5 => Places::Unindexed,
-            5..33 => Places::Ordered,
-            33..256 => Places::Number,
-            _ => Places::Offset,
-        };
-        assert_eq!(many.index.places, expected);
-    }
-    // Members that are encoded in two bytes have no index until another length or the 256th member comes.
-    let items = |prefix: &'static str, numbers: std::ops::Range<u32>| numbers.map(move |n| format!("{prefix}{n}"));
-    let letters = ('!'..'0').map(String::from);
-    for prefix in ["", "user:"] {
-        let mut small = Members::default();
-        for (number, item) in items(prefix, 0..241).chain(letters.clone()).chain(items(prefix, 255..258)).enumerate() {
-            assert!(!small.contains(item.as_bytes()));
-            small.put(item.as_bytes(), 1);
-            let expected = if number < 255 { Places::Unindexed } else { Places::Offset };
-            assert_eq!(small.index.places, expected, "{number}");
-        }
-        let read = Members::from_bytes(small.as_bytes(), ROOM, Ages::PLAIN).unwrap();
-        assert_eq!((read.as_bytes(), read.index), (small.as_bytes(), small.index));
+        many.put(&number.to_le_bytes(), 1);
+        assert_eq!(many.index == Index::NONE, number < 4);
     }
     let mut long = members(&[b"a", b"b", b"c", b"d", &[1; 65_000]]);
-    assert_eq!(long.index.places, Places::Offset);
+    assert!(!long.index.is_far());
     long.put(&[2; 1000], 1);
-    assert_eq!(long.index.places, Places::FarOffset);
+    assert!(long.index.is_far());
     for members in [many, long] {
         let mut bytes = 0;
         members.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         assert_eq!(bytes, members.heap_bytes());
         assert!(members.iter().all(|(_, item)| members.contains(&item.text())));
+    }
+}
+
+/// Numbers of one set take one size, and have no index until the 257th comes or they have tags. A wider number makes
+/// all wider, and a member of another kind gives all of them headers.
+#[test]
+fn numbers_of_a_set_take_one_size() {
+    for (prefix, front) in [("", 1), ("user:", 8)] {
+        for ages in [Ages::PLAIN, AGES] {
+            let (mut members, mut all, tag) = (Members::new(ages), Vec::new(), ages.tag_bytes());
+            let mut put = |members: &mut Members, number: u64| {
+                let item = format!("{prefix}{number}").into_bytes();
+                assert!(!members.contains(&item));
+                members.put(&item, 1);
+                all.push(item);
+                assert_eq!(members.as_bytes().len(), front + tag + all.len() * (tag + usize::from(members.width)));
+                assert!(all.iter().all(|item| members.contains(item)));
+                assert!(members.iter().map(|(_, member)| member.text().to_vec()).eq(all.iter().cloned()));
+                let read = Members::from_bytes(members.as_bytes(), ROOM, ages).unwrap();
+                assert_eq!(
+                    (read.as_bytes(), read.member_bytes(), read.len()),
+                    (members.as_bytes(), members.member_bytes(), all.len())
+                );
+                assert!(all.iter().all(|item| read.contains(item)));
+            };
+            let widths =
+                [(0..70u64, 1), (250..260, 2), (65_530..65_540, 4), (1 << 40..(1 << 40) + 3, 8), (100..300, 8)];
+            for (numbers, width) in widths {
+                for number in numbers.filter(|number| !(250..260).contains(number) || width == 2) {
+                    put(&mut members, number);
+                    assert_eq!(members.index == Index::NONE, members.len() < if tag == 0 { 257 } else { 5 });
+                }
+                assert_eq!(members.width, width);
+            }
+            // The width stays when the wide numbers are removed.
+            let wide = format!("{prefix}{}", 1u64 << 40).into_bytes();
+            let place = members.offset_of(&wide, table_hash(&wide)).unwrap();
+            members.remove(std::iter::once(place));
+            assert!(!members.contains(&wide) && members.width == 8);
+            all.retain(|item| *item != wide);
+            let before = members.member_bytes();
+            for other in [&b"ann"[..], b"user:0x", b"9223372036854775808"] {
+                members.put(other, 1);
+                all.push(other.to_vec());
+            }
+            assert_eq!((members.width, members.member_bytes()), (0, before + 3 + 7 + 19));
+            assert!(all.iter().all(|item| members.contains(item)) && !members.contains(&wide));
+            assert!(members.iter().map(|(_, member)| member.text().to_vec()).eq(all));
+        }
     }
 }
 
@@ -108,7 +138,7 @@ fn arena_is_pinned() {
         (128, b"\xe0\x80\0"),
         (16_383, b"\xe0\xff\x3f"),
         (16_384, b"\xe0\0\x40"),
-        (1 << 20, b"\xf0\0\0"),
+        ((1 << 20) - 1, b"\xef\xff\xff"),
     ] {
         let members = members(&[&vec![7; length], b"x"]);
         assert!(members.as_bytes().starts_with(written) && members.as_bytes()[written.len()] == 7);
@@ -147,6 +177,8 @@ fn the_most_bytes_of_an_arena_are_pinned() {
         (3, 127, 130),
         (3, 128, 133),
         // A member of 128 bytes has three more bytes in front of it, which encode its length.
+        // Numbers take up to eight bytes.
+        (100, 100, 800),
         (7, 900, 921),
         (8, 900, 922),
         (3, 1000, 1009),
@@ -154,8 +186,8 @@ fn the_most_bytes_of_an_arena_are_pinned() {
         (65_536, 1 << 20, (1 << 20) + 65_536 + 2 * 8192),
     ] {
         // The encoded members also include the longest prefix (text that members begin with): 32 bytes, after two
-        // other bytes.
-        assert_eq!(Room { members, bytes }.arena_bytes(), most + 34);
+        // other bytes, and the byte that says the width of numbers.
+        assert_eq!(Room { members, bytes }.arena_bytes(), most + 35);
     }
 }
 
@@ -180,16 +212,16 @@ fn what_members_take_is_reported_before_they_are_read() {
         (65_535, 2303 * 48),
         (65_536, 2303 * 80),
     ] {
-        assert_eq!(Members::bytes_of_read(bytes, ROOM, Ages::PLAIN), bytes + index, "{bytes}");
+        assert_eq!(Members::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
     }
     // These bytes look like many empty members, but take no more memory.
     for bytes in [29, 30, 600, 65_535] {
         let read = Members::default().with_room(&vec![0; bytes], ROOM).unwrap().heap_bytes();
-        assert!(read <= Members::bytes_of_read(bytes as u64, ROOM, Ages::PLAIN).div_ceil(4) * 5, "{bytes}: {read}");
+        assert!(read <= Members::bytes_of_read(bytes as u64, ROOM).div_ceil(4) * 5, "{bytes}: {read}");
     }
     // The limit on the number of members also limits the memory.
-    assert_eq!(Members::bytes_of_read(600, Room { members: 4, bytes: 600 }, Ages::PLAIN), 600);
-    assert_eq!(Members::bytes_of_read(600, Room { members: 5, bytes: 600 }, Ages::PLAIN), 648);
+    assert_eq!(Members::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
+    assert_eq!(Members::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
 }
 
 /// A [`Mover`] that copies the buffer and records its length in bytes.
@@ -261,9 +293,9 @@ fn tagged_members_are_read_as_they_are_stored() {
         assert_eq!(members.len(), members.iter().count());
         for (tag, member) in members.iter() {
             let text = member.text();
-            assert_eq!(members.found_tag(&text, table_hash(&text)), Some(tag));
+            assert_eq!(members.tag_of(&text, table_hash(&text)), Some(tag));
         }
-        assert_eq!(members.found_tag(b"zoe", table_hash(b"zoe")), None);
+        assert_eq!(members.tag_of(b"zoe", table_hash(b"zoe")), None);
         let copy = members.try_clone().unwrap();
         assert_eq!((copy.as_bytes(), copy.len(), copy.member_bytes()), (bytes, members.len(), members.member_bytes()));
     }
@@ -297,14 +329,14 @@ fn members_that_cannot_be_are_named() {
 fn members_that_stay_are_found_in_their_order() {
     // The members are of one length, of many lengths, and so long that their offsets take four bytes.
     let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
-    for (length, places) in lengths.into_iter().zip([Places::Number, Places::Offset, Places::FarOffset]) {
+    for (length, is_far) in lengths.into_iter().zip([false, false, true]) {
         let mut members = Members::new(AGES);
         let item = |number: u32| (0..).flat_map(|_| number.to_le_bytes()).take(length(number)).collect::<Vec<_>>();
         let tag = |number: u32| 1 + (number % 5) as u8;
         for number in 0..200 {
             members.put(&item(number), tag(number));
         }
-        assert_eq!(members.index.places, places);
+        assert_eq!(members.index.is_far(), is_far);
         for (kept, count) in [(&[1, 2, 3, 4, 5][..], 200), (&[1, 3, 4], 120), (&[3], 40), (&[], 0)] {
             members.retain(|tag| kept.contains(&tag));
             let numbers = (0..200).filter(|&number| kept.contains(&tag(number)));
@@ -314,7 +346,7 @@ fn members_that_stay_are_found_in_their_order() {
             assert_eq!(members.member_bytes() as usize, numbers.map(|number| item(number).len()).sum::<usize>());
             for number in 0..200 {
                 let expected = Some(tag(number)).filter(|tag| kept.contains(tag));
-                assert_eq!(members.found_tag(&item(number), table_hash(&item(number))), expected);
+                assert_eq!(members.tag_of(&item(number), table_hash(&item(number))), expected);
             }
         }
     }
@@ -350,20 +382,28 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_rejected(
-        prefix in prop::sample::select(vec![&b""[..], b"\xd2\x01u", b"\xd2\x02u1"]),
+        prefix in prop::sample::select(vec![
+            &b""[..], b"\xd2\x01u", b"\xd2\x02u1", b"\xd3", b"\xd4", b"\xd6", b"\xd2\x01u\xd3", b"\xd2\x06abcdef\xd4",
+        ]),
         bytes in vec(byte(), 0..60),
     ) {
         let bytes = [prefix, &bytes].concat();
         // The bytes are valid if, and only if, adding their texts to a set with the same prefix gives the same
         // bytes.
-        let prefix = split_prefix(&bytes, 0).0;
-        let mut added = bytes[..prefix_bytes(prefix, 0)].to_vec();
+        let (front, _) = Front::split(&bytes, 0);
+        let mut added = front.to_bytes(0).to_vec();
         let mut texts = BTreeSet::new();
         for (_, member) in Records::new(&bytes, 0).filter(|(_, member)| texts.insert(member.text().to_vec())) {
             let text = member.text();
-            added.extend(record(&text, prefix));
+            let record = record(&text, front.prefix);
+            match member.number() {
+                Some(number) if front.width > 0 && is_number(&record, front.prefix) => {
+                    added.extend(&number.to_le_bytes()[..front.width.into()]);
+                }
+                _ => added.extend(record),
+            }
         }
-        let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
+        let expected = (added == bytes && (front == Front::default() || !texts.is_empty())).then_some(&bytes[..]);
         let read = Members::from_bytes(&bytes, ROOM, Ages::PLAIN);
         prop_assert_eq!(read.as_ref().ok().map(Members::as_bytes), expected);
     }

@@ -24,7 +24,7 @@ fn check<const BYTES: usize>(index: Index, buffer: &[u8], members: &[u64]) {
         let taken: Vec<_> = (0..GROUP).filter(|&place| group[place] > 0).collect();
         assert_eq!(group[GROUP - 1] > 0, taken.len() == GROUP);
         for place in taken {
-            let member = index.scale(0).1 * place_of(group, place) / RECORD;
+            let member = place_of(group, place) / RECORD;
             let mut passed = group_of(members[member], index.groups());
             assert_eq!(group[place], fingerprint(members[member]));
             while passed != number {
@@ -44,30 +44,29 @@ const RECORD: usize = 5;
 proptest! {
     #[test]
     fn an_index_has_the_members_that_are_left(
-        (len, groups) in (33usize..255).prop_flat_map(|len| (Just(len), 1u64..Index::new(len, 0, 0).groups().into())),
+        (len, groups) in (33usize..255).prop_flat_map(|len| (Just(len), 1u64..Index::new(len, 0).groups().into())),
         changes in vec((any::<prop::sample::Index>(), 0u8..5), 0..600),
-        (record, arena) in prop::sample::select(vec![(RECORD as u8, 0), (0, 0xffff), (0, 1 << 20)]),
+        arena in prop::sample::select(vec![0xffff, 1 << 20]),
     ) {
-        let index = Index::new(len, record, arena);
+        let index = Index::new(len, arena);
         let (mut buffer, mut members) = (vec![0; index.bytes()], vec![]);
         for (change, kind) in changes {
             if kind > 1 && members.len() < len {
                 // The members select the last groups, so that some of them find all of the last groups full.
                 let number = index.groups() as u64 - 1 - change.index(groups as usize) as u64;
                 let hash = selects(number, index.groups(), kind + change.index(200) as u8);
-                index.enter(&mut buffer, hash, members.len(), RECORD * members.len());
+                index.enter(&mut buffer, hash, RECORD * members.len());
                 members.push(hash);
             } else if !members.is_empty() {
                 let gone = change.index(members.len());
-                let (_, unit) = index.scale(0);
-                let values = std::iter::once((RECORD * gone / unit, RECORD / unit));
-                prop_assert!(index.remove(&mut buffer, values, |value| members[unit * value / RECORD]));
+                let gone_bytes = std::iter::once((RECORD * gone, RECORD));
+                prop_assert!(index.remove(&mut buffer, gone_bytes, |offset| members[offset / RECORD]));
                 members.remove(gone);
             }
-            match index.places {
-                Places::Number => check::<NUMBERED>(index, &buffer, &members),
-                Places::Offset => check::<OFFSET>(index, &buffer, &members),
-                _ => check::<FAR_OFFSET>(index, &buffer, &members),
+            if index.is_far() {
+                check::<FAR_OFFSET>(index, &buffer, &members);
+            } else {
+                check::<OFFSET>(index, &buffer, &members);
             }
         }
     }
@@ -75,7 +74,7 @@ proptest! {
     #[test]
     fn matches_are_found(fingerprints in prop::array::uniform16(0u8..4), wanted in 1u8..4) {
         let mut found = vec![];
-        let mut group = [0xff; NUMBERED];
+        let mut group = [0xff; OFFSET];
         group[..GROUP].copy_from_slice(&fingerprints);
         let mut left = matches(&group, wanted);
         while left != 0 {
