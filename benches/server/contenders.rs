@@ -1,6 +1,7 @@
 //! Two servers of one binary, one with Rollcall and one with RedisBloom, and the time that they take.
 
 use std::fs;
+use std::time::Instant;
 
 use rollcall_testkit::client::{Client, field, number, pack};
 use rollcall_testkit::server::{Server, Setup, optional_file};
@@ -55,6 +56,15 @@ pub fn packed(calls: &[Call]) -> Vec<u8> {
 }
 
 impl Contender {
+    /// The time of a call as a client sees it, in microseconds, in pipelines of 20. Building requests and parsing
+    /// replies is not measured.
+    pub fn over_socket(&mut self, calls: &[Call]) -> f64 {
+        let pipelines: Vec<Vec<u8>> = calls.chunks(20).map(packed).collect();
+        let start = Instant::now();
+        pipelines.iter().for_each(|pipeline| self.client.exchange(pipeline));
+        start.elapsed().as_secs_f64() * 1e6 / calls.len() as f64
+    }
+
     /// Adds `count` items to a filter, counter or HyperLogLog, one list at a time. The server's replies are switched
     /// off.
     pub fn fill(&mut self, command: &str, key: &str, items: &mut Items, count: usize) {

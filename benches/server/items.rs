@@ -38,6 +38,13 @@ pub fn call(line: &str) -> Call {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
+/// `count` calls that begin with `head`, each with `len` items in one argument (`WIDTH`).
+pub fn packed_calls(head: &str, items: &mut Items, count: usize, len: usize) -> Vec<Call> {
+    let head = format!("{head} WIDTH {} ITEMS", size_of::<Item>());
+    let one = |_| call(&head).into_iter().chain([items.by_ref().take(len).flatten().collect()]).collect();
+    (0..count).map(one).collect()
+}
+
 /// `count` calls that begin with `head`, with `len` items each.
 pub fn calls(head: &str, items: &mut Items, count: usize, len: usize) -> Vec<Call> {
     let one = |_| call(head).into_iter().chain(items.by_ref().take(len).map(|item| item.to_vec())).collect();

@@ -1,11 +1,9 @@
 //! Rows 1 to 3, 5, 6 and 9 of docs/benchmarks.md: calls with lists of 350 items.
 
-use std::time::Instant;
-
 use rollcall_bench_output::plot::{Axis, Corner, File, Line};
 
-use crate::contenders::{Contender, Pair, medians, packed};
-use crate::items::{Items, LIST, calls};
+use crate::contenders::{Contender, Pair, medians};
+use crate::items::{Items, LIST, calls, packed_calls};
 use crate::report::{Goal, Report};
 
 /// Numbers of three sequences of items: the items in the filter, the items to add, and absent items.
@@ -24,7 +22,7 @@ pub fn large(report: &mut Report) {
     let rounds = report.pick(3, 15);
     // The filter is filled to its capacity, minus the items that the rounds add. RedisBloom needs fewer probes for
     // absent items while a filter is not full. A quick run fills less.
-    let filled = report.pick(500_000, BIG as usize - 2 * rounds * LISTS * LIST);
+    let filled = report.pick(500_000, BIG as usize - 3 * rounds * LISTS * LIST);
     let mut pair = Pair::start();
     pair.round(|contender| {
         contender.client.expect(&format!("BF.RESERVE big 0.001 {BIG}"), "+OK");
@@ -34,7 +32,7 @@ pub fn large(report: &mut Report) {
     let times: Vec<_> =
         (0..rounds as u64).map(|round| pair.round(|contender| lists(contender, "big", round))).collect();
     let sockets: Vec<_> =
-        (0..rounds as u64).map(|round| pair.round(|contender| [over_socket(contender, round)])).collect();
+        (0..rounds as u64).map(|round| pair.round(|contender| over_socket(contender, round))).collect();
     pair.round(|contender| {
         assert_eq!(contender.info("big", "Number of filters"), 1.0, "the filter grew");
         []
@@ -42,8 +40,9 @@ pub fn large(report: &mut Report) {
     let [added, absent] = medians(&times);
     report.row("1", "BF.MADD, 350 new, into a filter of 100 million at p = 0.001", Goal::Times(4.5), added, "µs");
     report.row("2", "BF.MEXISTS, 350 absent, of a filter of 100 million at p = 0.001", Goal::Times(5.0), absent, "µs");
-    let [socket] = medians(&sockets);
+    let [socket, packed] = medians(&sockets);
     report.row("9", "row 1 over a socket, one client, pipelines of 20 lists", Goal::Times(2.7), socket, "µs");
+    report.row("9", "the same, but BF.INSERT WIDTH, beside BF.MADD", Goal::Times(4.3), packed, "µs");
 }
 
 /// The times of BF.MADD of new items and of BF.MEXISTS of absent items.
@@ -53,13 +52,15 @@ fn lists(contender: &mut Contender, key: &str, round: u64) -> [f64; 2] {
     [("BF.MADD", NEW), ("BF.MEXISTS", ABSENT)].map(|(command, seed)| contender.time(warm, &lists(command, seed)))
 }
 
-/// The time of a list as a client sees it, in microseconds. Building requests and parsing replies is not measured.
-fn over_socket(contender: &mut Contender, round: u64) -> f64 {
-    let all = calls("BF.MADD big", &mut Items::new(NEW + 500 + round), LISTS, LIST);
-    let pipelines: Vec<Vec<u8>> = all.chunks(20).map(packed).collect();
-    let start = Instant::now();
-    pipelines.iter().for_each(|pipeline| contender.client.exchange(pipeline));
-    start.elapsed().as_secs_f64() * 1e6 / LISTS as f64
+/// The times of new items over a socket: by BF.MADD, and in one argument. RedisBloom has only BF.MADD.
+fn over_socket(contender: &mut Contender, round: u64) -> [f64; 2] {
+    let mut items = [500, 750].map(|seed| Items::new(NEW + seed + round));
+    let lists = calls("BF.MADD big", &mut items[0], LISTS, LIST);
+    let packed = match contender.is_ours {
+        true => packed_calls("BF.INSERT big", &mut items[1], LISTS, LIST),
+        false => calls("BF.MADD big", &mut items[1], LISTS, LIST),
+    };
+    [lists, packed].map(|calls| contender.over_socket(&calls))
 }
 
 /// Row 3: a filter that fits into the cache. It is created for every round, so that it is never full.

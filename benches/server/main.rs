@@ -25,7 +25,7 @@ use report::Report;
 /// A part of the run: the rows that it measures, and how.
 type Part = (&'static [&'static str], fn(&mut Report));
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     (&["1", "2", "9"], lists::large),
     (&["3"], lists::small),
     (&["4"], single::items),
@@ -33,6 +33,7 @@ const PARTS: [Part; 12] = [
     (&["6"], lists::week),
     (&["7"], small::life),
     (&["8"], single::counters),
+    (&["9b"], single::packed_counters),
     (&["10"], waits::run),
     (&["plot"], lists::sizes),
     (&["bytes"], small::bytes),

@@ -75,7 +75,7 @@ impl Report {
     /// Prints how many goals were met. With `write`, also writes the tables.
     pub fn finish(mut self, write: bool) {
         // Rows are measured in another order than they are shown. Rows about bytes have no number and come last.
-        self.rows.sort_by_key(|row| row.number.parse().unwrap_or(u32::MAX));
+        self.rows.sort_by_key(|row| row.number.trim_end_matches('b').parse().unwrap_or(u32::MAX));
         let goals = self.rows.iter().filter_map(Row::met);
         let (met, all) = (goals.clone().filter(|met| *met).count(), goals.count());
         println!("bench: {met} of {all} goals met");

@@ -1,10 +1,10 @@
-//! Rows 4 and 8 of docs/benchmarks.md, and the bytes of counters: calls with one item, and counters compared with
+//! Rows 4, 8 and 9b of docs/benchmarks.md, and the bytes of counters: calls with one item, and counters compared with
 //! HyperLogLogs.
 
 use redis::Value;
 
 use crate::contenders::{Contender, Pair, medians};
-use crate::items::{Items, LIST, calls};
+use crate::items::{Items, LIST, calls, packed_calls};
 use crate::report::{Goal, Report};
 
 /// Row 4: one item in each call. Memory placement makes some processes a few per cent slower, so several pairs of
@@ -65,6 +65,29 @@ pub fn counters(report: &mut Report) {
             );
         }
     }
+}
+
+/// Row 9b: lists in one argument beside PFADD, over a socket.
+pub fn packed_counters(report: &mut Report) {
+    const LISTS: usize = 60;
+    let mut pair = Pair::start();
+    pair.round(|contender| {
+        contender.fill(adding(contender), "count", &mut Items::new(1), 1_000_000);
+        []
+    });
+    let mut round = |round: u64| {
+        pair.round(|contender| {
+            let mut items = Items::new(100 + round);
+            let calls = match contender.is_ours {
+                true => packed_calls("LC.INSERT count", &mut items, LISTS, LIST),
+                false => calls("PFADD count", &mut items, LISTS, LIST),
+            };
+            [contender.over_socket(&calls)]
+        })
+    };
+    let [packed] = medians(&(0..report.pick(3, 15)).map(&mut round).collect::<Vec<_>>());
+    let work = "LC.INSERT WIDTH, 350 new, into a million, beside PFADD, over a socket, pipelines of 20 lists";
+    report.row("9b", work, Goal::Times(3.0), packed, "µs");
 }
 
 /// Compares the bytes of a default counter with those of a HyperLogLog of the same members.
