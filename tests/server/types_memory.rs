@@ -22,7 +22,7 @@ const SHAPES: [Shape; 15] = [
     Shape { name: "large filter", keys: 4, make: "BF.RESERVE ? 0.01 3000000", fill: "BF.MADD ?", items: 100 },
     Shape { name: "empty counter", keys: 50_000, make: "LC.RESERVE ?", fill: "LC.COUNT ?", items: 0 },
     Shape { name: "counter of five", keys: 40_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 5 },
-    Shape { name: "counter of 250", keys: 5_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 250 },
+    Shape { name: "counter of 250", keys: 20_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 250 },
     Shape { name: "small estimate", keys: 4_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 300 },
     Shape { name: "estimate", keys: 1_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 3_000 },
     Shape { name: "fine estimate", keys: 200, make: "LC.RESERVE ? ERROR 0.0025", fill: "LC.ADD ?", items: 10_000 },

@@ -182,6 +182,8 @@ fn sums_follow_values_that_arrive() {
     client.expect("BF.RESERVE lines 0.01 200000", "+OK");
     client.expect("BF.RESERVE classic 0.01 200000 LAYOUT classic", "+OK");
     client.expect("LC.RESERVE counter EXACT 65536 BYTES 1048576", "+OK");
+    // Numbers behind a prefix would take too few bytes for a chunk.
+    client.expect("LC.ADD counter first", "1");
     for (line, count) in [("BF.MADD lines", 900), ("BF.MADD classic", 900), ("LC.ADD counter", 20_000)] {
         add_many(&mut client, line, "item:", 0..count);
     }

@@ -58,8 +58,9 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
             add_many(client, "BF.MADD src", "item:", 0..10_000);
         }
         _ => {
-            // The members take more bytes than fit into the header.
+            // The members take more bytes than fit into the header, because the first is no number.
             client.expect("LC.RESERVE src EXACT 65536 BYTES 1048576", "+OK");
+            client.expect("LC.ADD src first", "1");
             add_many(client, "LC.ADD src", "item:", 0..20_000);
         }
     }

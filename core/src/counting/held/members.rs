@@ -196,7 +196,7 @@ impl Members {
         if !self.has_room_for(record.counted_bytes(), room) {
             return Ok(None);
         }
-        self.insert(&record, prefix, hash, tag, room, limit)?;
+        self.insert(&record, prefix, hash, tag, limit)?;
         Ok(Some(Mark::New))
     }
 
@@ -353,7 +353,6 @@ impl Members {
         prefix: &[u8],
         hash: u64,
         tag: u8,
-        room: Room,
         limit: &impl SizeLimit,
     ) -> Result<(), Error> {
         let (is_first, len) = (self.len == 0, self.len() + 1);
@@ -367,7 +366,7 @@ impl Members {
         let own = self.tag_bytes() + front.len_of(record.len());
         let front = if is_first { front.to_bytes(self.tag_bytes()) } else { ArrayVec::new() };
         if !is_first && width != self.width {
-            self.reform(width, own, room, limit)?;
+            self.reform(width, own, limit)?;
         }
         let arena = self.as_bytes().len() + front.len() + own;
         // The index is kept as long as it has room for the new member.
@@ -398,23 +397,20 @@ impl Members {
         Ok(())
     }
 
-    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The buffer
-    /// has room for one more member of `own` bytes, and for as many members as before.
+    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The buffer has
+    /// room for one more member of `own` bytes. Room that was reserved for more is given up, so that a list fails where
+    /// its members, added one by one, would.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
     #[cold]
-    fn reform(&mut self, width: u8, own: usize, room: Room, limit: &impl SizeLimit) -> Result<(), Error> {
+    fn reform(&mut self, width: u8, own: usize, limit: &impl SizeLimit) -> Result<(), Error> {
         let front = Front { width, ..self.front() };
         let front_bytes = front.to_bytes(self.tag_bytes());
         let records = self.iter().map(|(_, member)| self.tag_bytes() + front.len_of(member.record_bytes()));
         let arena = front_bytes.len() + records.sum::<usize>() + own;
-        let free = (self.buffer.len() - self.index.bytes() - self.as_bytes().len())
-            / (self.tag_bytes() + usize::from(self.width));
-        let most = room.arena_bytes() as usize + room.members as usize * self.tag_bytes();
-        let spare = (free * own).min(most.saturating_sub(arena));
-        let index = self.index_for((self.len() + 1).max(self.index.members()), width, arena + spare);
-        let bytes = size_class(arena + spare + index.bytes());
+        let index = self.index_for(self.len() + 1, width, arena);
+        let bytes = size_class(arena + index.bytes());
         limit.check(self.heap_bytes(), bytes.saturating_sub(self.buffer.len()) as u64)?;
         let mut buffer = try_zeroed(bytes)?;
         let mut at = front_bytes.len();
@@ -434,18 +430,19 @@ impl Members {
 
     /// Reserves memory for `more` members and their index, so that the buffer need not grow again and again. The set
     /// must have exactly one member, whose length is assumed for the new members. Returns false, and reserves nothing,
-    /// if `limit` rejects the bytes or the allocation fails.
+    /// if the allocation fails, or if `limit` does not allow the longest members: so a list fails where its members,
+    /// added one by one, would.
     #[inline(never)]
     pub(in crate::counting) fn reserve(&mut self, more: usize, room: Room, limit: &impl SizeLimit) -> bool {
         let (front, before) = (usize::from(self.front_len), self.buffer.len());
         let len = more.saturating_add(self.len()).min(room.members as usize);
-        let records = len.saturating_mul(self.as_bytes().len() - front);
-        let arena = front + records.min(room.arena_bytes() as usize + len * self.tag_bytes());
+        let (records, longest) = (len.saturating_mul(self.as_bytes().len() - front), room.arena_bytes() as usize);
+        let arena = front + records.min(longest + len * self.tag_bytes());
         let index = self.index_for(len, self.width, arena);
         let bytes = arena + index.bytes();
-        let has_room = bytes > before
-            && limit.allows(self.heap_bytes(), (size_class(bytes) - before) as u64)
-            && self.make_room(bytes).is_ok();
+        let most = Self::bytes_of_read(longest as u64 + u64::from(room.members), room) as usize + MOST_AHEAD;
+        let has_room =
+            bytes > before && limit.allows(self.heap_bytes(), size_class(most) as u64) && self.make_room(bytes).is_ok();
         if has_room {
             self.index_anew(index);
         }
