@@ -397,9 +397,9 @@ impl Members {
         Ok(())
     }
 
-    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The buffer has
-    /// room for one more member of `own` bytes. Room that was reserved for more is given up, so that a list fails where
-    /// its members, added one by one, would.
+    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The buffer
+    /// has room for one more member of `own` bytes. Room that was reserved for more is given up, so that a list fails
+    /// where its members, added one by one, would.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
