@@ -470,7 +470,7 @@ impl Members {
         }
     }
 
-    /// Appends a member. The buffer has room for it, and its record has been encoded.
+    /// Appends a member. The buffer has room for it.
     #[inline]
     fn append(&mut self, record: &Record<'_>, tag: u8) {
         let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);

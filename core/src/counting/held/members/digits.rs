@@ -11,7 +11,7 @@ pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
 pub(super) const UUID: usize = 36;
 /// The largest number of digits of a decimal number that is kept as a number.
-pub(super) const MOST_DECIMALS: usize = 19;
+const MOST_DECIMALS: usize = 19;
 /// Eight characters "0".
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
