@@ -11,6 +11,8 @@
 //!
 //! A code takes at most 2 % more than the entropy of bits that are set at random.
 
+use multiversion::multiversion;
+
 use crate::error::Error;
 
 /// The name of the coded payload in errors.
@@ -81,12 +83,13 @@ pub(crate) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, visit: impl FnM
 ///
 /// # Errors
 /// [`Error::Corrupt`] unless the bytes begin with a code of `num_ones` positions below `num_bits`.
-pub(crate) fn decode_front(
-    bytes: &[u8],
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub(crate) fn decode_front<'a, F: FnMut(u64)>(
+    bytes: &'a [u8],
     num_ones: u64,
     num_bits: u64,
-    mut visit: impl FnMut(u64),
-) -> Result<&[u8], Error> {
+    mut visit: F,
+) -> Result<&'a [u8], Error> {
     let low_bits = low_bits(num_ones, num_bits).min(STEP_BITS - 1);
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
     let mut next = 0u64;

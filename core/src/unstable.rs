@@ -59,6 +59,7 @@ pub mod counting {
 
 /// Functions that store and load filters and counters chunk by chunk.
 pub mod persist {
+    pub use crate::persist::bytes::from_bytes_filling;
     pub use crate::persist::chunks::{dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped};
     pub use crate::persist::counting::PartialCounter;
     pub use crate::persist::filter::{PartialFilter, has_window, is_redisbloom_header};

@@ -1,19 +1,16 @@
-//! A filter or counter as a byte string: a file with only this value.
+//! A filter or counter as a byte string: a file with only this value, or a `DUMP` payload.
 
-use std::io::Read;
-
-use super::error::FileError;
-use super::format::Entry;
-use super::read::Reader;
-use super::write::Writer;
+use super::dump_payload;
+use super::file::{Entry, FileError, MAGIC, Writer, read_one};
+use super::value::Value;
 use crate::error;
-use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The largest number of bytes besides the payload, per MiB of payload (rounded up).
 const AROUND_BYTES: usize = 256;
 
-/// Converts a value to the bytes of a [file](super) that has only this value. `rollcall build` writes the same format.
+/// Converts a value to the bytes of a [file](mod@super::file) that has only this value. `rollcall build` writes the same
+/// format.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).
@@ -32,7 +29,8 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     })
 }
 
-/// Loads the only value of a [file](super). Its key and its expiry are ignored.
+/// Loads the only value of a [file](mod@super::file), whose key and expiry are ignored, or the value of a payload that a
+/// server's `DUMP` returned, whatever its RDB version.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -44,32 +42,16 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
 /// ```
 ///
 /// # Errors
-/// A [`FileError`] says why the bytes are not a file with one value of this type.
+/// A [`FileError`] says why the bytes are neither a file nor a payload with one value of this type.
 pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
-    read_one(bytes, limit)
+    from_bytes_filling(bytes, limit, &mut |_| {})
 }
 
-/// Like [`from_bytes`], for any reader. Besides the value, at most one chunk of the file is in memory.
-///
-/// ```
-/// use rollcall_core::bloom::BloomFilter;
-/// use rollcall_core::persist::file;
-/// use rollcall_core::size_limit::MaxBytes;
-///
-/// let error = file::read_one::<BloomFilter>(std::io::empty(), &MaxBytes(1 << 20));
-/// assert!(matches!(error, Err(file::FileError::NotAFile)));
-/// ```
-///
-/// # Errors
-/// The errors of [`from_bytes`], and [`FileError::Io`].
-pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, FileError> {
-    let mut reader = Reader::new(input)?;
-    if reader.next_value()?.is_none() {
-        return Err(FileError::NotOneValue { is_empty: true });
-    }
-    let value = reader.load(limit)?;
-    match reader.next_value()? {
-        None => Ok(value),
-        Some(_) => Err(FileError::NotOneValue { is_empty: false }),
-    }
+/// Like [`from_bytes`]. See [`rdb::load`](super::rdb::load) for `will_fill`.
+pub fn from_bytes_filling<T: Value>(
+    bytes: &[u8],
+    limit: &impl SizeLimit,
+    will_fill: &mut dyn FnMut(&[u8]),
+) -> Result<T, FileError> {
+    if bytes.starts_with(&MAGIC) { read_one(bytes, limit) } else { dump_payload::load(bytes, limit, will_fill) }
 }

@@ -38,6 +38,10 @@ impl Stored for BloomFilter {
     type Partial = PartialFilter;
     const KIND: Kind = Kind::Filter;
 
+    fn from_classic(filter: BloomFilter) -> Option<Self> {
+        Some(filter)
+    }
+
     fn header(&self) -> Vec<u8> {
         match self.layout() {
             BitLayout::Lines => bloom::header(self),

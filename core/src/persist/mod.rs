@@ -1,6 +1,6 @@
 //! Filters and counters ("values") as bytes. [`load`] reads the chunks that `SCANDUMP` returns, and [`dump`] makes the
-//! chunks that `LOADCHUNK` takes. [`to_bytes`] and [`from_bytes`] convert a value to and from a single byte string,
-//! which is a [file](mod@file).
+//! chunks that `LOADCHUNK` takes. [`to_bytes`] converts a value to a single byte string, which is a [file](mod@file).
+//! [`from_bytes`] reads such a string, and what a server's `DUMP` returns.
 //!
 //! # A value in any store
 //! Without the module, a value can be stored as bytes in any store that has a version (or ETag) for each entry. Several
@@ -66,7 +66,7 @@
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
-//! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs` |
+//! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs`, `dump_payload.rs` |
 //! | SCANDUMP, AOF | chunk 1 | further chunks, each a piece and its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is a
@@ -82,9 +82,11 @@
 //! are computed again and compared. Errors name the wrong field ([`Error::Corrupt`](crate::error::Error::Corrupt)).
 
 pub(crate) mod bloom;
+pub(crate) mod bytes;
 pub(crate) mod chunks;
 mod codec;
 pub(crate) mod counting;
+mod dump_payload;
 pub mod file;
 pub(crate) mod filter;
 mod inline;
@@ -93,6 +95,6 @@ pub(crate) mod rdb;
 pub(crate) mod redisbloom;
 pub(crate) mod value;
 
+pub use bytes::{from_bytes, to_bytes};
 pub use chunks::{dump, load};
-pub use file::bytes::{from_bytes, to_bytes};
 pub use value::Value;

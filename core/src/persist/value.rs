@@ -3,6 +3,7 @@
 use std::alloc::Layout;
 
 use super::payload::Payload;
+use crate::bloom::filter::BloomFilter;
 use crate::error::{Error, named};
 use crate::size_limit::SizeLimit;
 
@@ -93,6 +94,11 @@ pub trait Stored: Sized + Send + Sync + 'static {
 
     /// The kind of the value: filter or counter.
     const KIND: Kind;
+
+    /// The value that a filter of RedisBloom's data type is; `None` for counters, since RedisBloom has none.
+    fn from_classic(_filter: BloomFilter) -> Option<Self> {
+        None
+    }
 
     /// All fields of the value, and its payload if this is small. A header has less than 64 KiB, so a failed allocation
     /// is not handled.

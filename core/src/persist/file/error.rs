@@ -43,6 +43,12 @@ pub enum FileError {
         /// The kind in the file.
         got: Kind,
     },
+    /// A `DUMP` payload has a value of a data type that is not this library's.
+    #[error("expected a {expected}, got a value of another type")]
+    OtherType {
+        /// The requested kind.
+        expected: Kind,
+    },
     /// The file does not have exactly one value.
     #[error("expected {}", if *is_empty { "a value, got none" } else { "one value, got more" })]
     NotOneValue {

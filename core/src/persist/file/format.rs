@@ -3,7 +3,7 @@
 use crate::persist::value::Kind;
 
 /// The first bytes of a file.
-pub(super) const MAGIC: [u8; 8] = *b"RollCall";
+pub(in crate::persist) const MAGIC: [u8; 8] = *b"RollCall";
 
 /// The version of the format, which follows [`MAGIC`] in four bytes. All numbers are little-endian.
 pub(super) const VERSION: u32 = 1;

@@ -35,17 +35,16 @@
 //! skips a value, but checks it. To write a file on disk, wrap it in a [`BufWriter`](std::io::BufWriter), and sync and
 //! rename it afterwards.
 
-pub(super) mod bytes;
 mod error;
 mod format;
 mod read;
 mod write;
 
 pub use super::value::Kind;
-pub use bytes::read_one;
 pub use error::FileError;
 pub use format::Entry;
-pub use read::Reader;
+pub(super) use format::MAGIC;
+pub use read::{Reader, read_one};
 pub use write::Writer;
 
 #[cfg(test)]

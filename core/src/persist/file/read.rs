@@ -258,3 +258,29 @@ impl<R: Read> Reader<R> {
         FileError::Ends { at: self.position, within }
     }
 }
+
+/// Like [`from_bytes`](super::super::from_bytes) of a file, for any reader. Besides the value, at most one chunk of the
+/// file is in memory.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+/// use rollcall_core::persist::file;
+/// use rollcall_core::size_limit::MaxBytes;
+///
+/// let error = file::read_one::<BloomFilter>(std::io::empty(), &MaxBytes(1 << 20));
+/// assert!(matches!(error, Err(file::FileError::NotAFile)));
+/// ```
+///
+/// # Errors
+/// A [`FileError`] says why the bytes are not a file with one value of this type.
+pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, FileError> {
+    let mut reader = Reader::new(input)?;
+    if reader.next_value()?.is_none() {
+        return Err(FileError::NotOneValue { is_empty: true });
+    }
+    let value = reader.load(limit)?;
+    match reader.next_value()? {
+        None => Ok(value),
+        Some(_) => Err(FileError::NotOneValue { is_empty: false }),
+    }
+}

@@ -3,12 +3,12 @@ use std::io::{self, Read};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::bytes::{from_bytes, to_bytes};
 use super::format::{MAX_CHUNK_BYTES, MAX_KEY_BYTES};
 use super::{Entry, FileError, Kind, Reader, Writer};
 use crate::bloom::{BitLayout, BloomFilter, Params};
 use crate::counting::{self, Counter};
 use crate::persist;
+use crate::persist::{from_bytes, to_bytes};
 use crate::size_limit::{MaxBytes, Unlimited};
 
 #[derive(Debug)]

@@ -1,0 +1,189 @@
+//! `DUMP` payloads, read without a server.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 1 | the type of the value: 7 for the value of a module |
+//! | 9 | 0x81, and the module id, big-endian: nine characters of six bits (the data type), ten bits (the encoding) |
+//! | any | fields, each an opcode and a number (opcode 2), a double (4) or a string (5) |
+//! | 1 | 0: the end of the fields |
+//! | 2 | the RDB version of the server |
+//! | 8 | the CRC-64 of all bytes before |
+//!
+//! The RDB version is not checked. It differs between servers that write the same fields; what decides is the encoding
+//! version of the data type.
+
+use std::borrow::Cow;
+
+use crc_fast::CrcAlgorithm::Crc64Redis;
+
+use super::codec::expect;
+use super::file::FileError;
+use super::rdb::{self, Source};
+use super::redisbloom;
+use super::value::{Kind, Partial, Stored};
+use crate::error::Error;
+use crate::size_limit::{SizeLimit, try_zeroed};
+use crate::wire::{StillLoading, TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
+
+/// The type of a module's value.
+const MODULE_VALUE: u8 = 7;
+
+/// The opcodes of fields.
+const END: u64 = 0;
+const UNSIGNED: u64 = 2;
+const DOUBLE: u64 = 4;
+const STRING: u64 = 5;
+
+/// The two high bits of the first byte of a length. With both bits set, a string has another form instead.
+const OTHER_FORMS: u8 = 3;
+/// A string that spells a number has 1, 2 or 4 bytes: the number, with the lowest byte first.
+const INT_8: u8 = 0xc0;
+const INT_16: u8 = 0xc1;
+const INT_32: u8 = 0xc2;
+/// A compressed string: its compressed length, its length, and the compressed bytes.
+const LZF: u8 = 0xc3;
+
+/// The most bytes that one compressed byte stands for: three bytes repeat at most 264.
+const LZF_MOST: u64 = 88;
+
+/// The characters of the names of data types. The position of a character is its number in a module id.
+const NAME_CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The data types of filters and counters.
+const LINES: &[u8] = TYPE_OF_LINES.as_bytes();
+const CLASSIC: &[u8] = TYPE_OF_CLASSIC.as_bytes();
+const COUNTERS: &[u8] = TYPE_OF_COUNTERS.as_bytes();
+
+/// Reads a complete value. See [`rdb::load`] for `will_fill`.
+///
+/// # Errors
+/// [`FileError::NotAFile`] if the bytes are no `DUMP` payload, [`FileError::OtherType`] for a value of another data
+/// type, and [`FileError::Value`].
+pub(super) fn load<T: Stored>(
+    bytes: &[u8],
+    limit: &impl SizeLimit,
+    will_fill: &mut dyn FnMut(&[u8]),
+) -> Result<T, FileError> {
+    let (value, sum) = bytes.split_last_chunk().ok_or(FileError::NotAFile)?;
+    let (sum, own) = (u64::from_le_bytes(*sum), crc_fast::checksum(Crc64Redis, value));
+    // Only a module's value is worth naming what is damaged: other bytes are more likely no payload at all.
+    if sum != own && value.first() != Some(&MODULE_VALUE) {
+        return Err(FileError::NotAFile);
+    }
+    let expected = format_args!("{own:#018x}");
+    Error::check_field(sum == own, "CRC-64", expected, format_args!("{sum:#018x}"))?;
+    let (value, _rdb_version) = value.split_last_chunk::<2>().ok_or(FileError::NotAFile)?;
+    let other_type = || FileError::OtherType { expected: T::KIND };
+    let mut fields = Fields { rest: value.strip_prefix(&[MODULE_VALUE]).ok_or_else(other_type)?, limit };
+    let id = fields.length("module id")?;
+    let (name, encoding) = (type_name(id), (id & 0x3ff) as u32);
+    let value = match (&name[..], T::KIND) {
+        (LINES, Kind::Filter) | (COUNTERS, Kind::Counter) => {
+            expect("encoding version", rdb::ENCODING, encoding)?;
+            complete(rdb::load::<T::Partial>(&mut fields, limit, will_fill)?)?
+        }
+        (CLASSIC, Kind::Filter) => {
+            let filter = redisbloom::load_rdb(&mut fields, encoding, limit, will_fill)?;
+            T::from_classic(filter).ok_or_else(other_type)?
+        }
+        (LINES | CLASSIC, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Filter }),
+        (COUNTERS, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Counter }),
+        _ => return Err(other_type()),
+    };
+    fields.opcode(END, "end")?;
+    expect("length after the end", 0, fields.rest.len())?;
+    Ok(value)
+}
+
+/// The name of a data type, from its module id.
+fn type_name(id: u64) -> [u8; 9] {
+    std::array::from_fn(|index| NAME_CHARACTERS[(id >> (58 - 6 * index) & 0x3f) as usize])
+}
+
+fn complete<L: Partial>(partial: L) -> Result<L::Value, Error> {
+    let (received_bytes, total_bytes) = (partial.received_bytes(), partial.total_bytes());
+    let arrived = StillLoading { received_bytes, total_bytes };
+    let is_complete = received_bytes == total_bytes;
+    Error::check_field(is_complete, "value", "a complete one", format_args!("one that is {arrived}"))?;
+    partial.finish()
+}
+
+/// The fields of a value that are still unread.
+struct Fields<'a, L> {
+    rest: &'a [u8],
+    limit: &'a L,
+}
+
+impl<'a, L: SizeLimit> Fields<'a, L> {
+    fn bytes(&mut self, len: u64, field: &'static str) -> Result<&'a [u8], Error> {
+        let taken = usize::try_from(len).ok().and_then(|len| self.rest.split_off(..len));
+        taken
+            .ok_or_else(|| Error::corrupt(field, format_args!("{len} bytes"), format_args!("{} left", self.rest.len())))
+    }
+
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
+        Ok(*self.bytes(N as u64, field)?.first_chunk().unwrap_or(&[0; N]))
+    }
+
+    /// Reads a length, which a server also writes for numbers: 6, 14, 32 or 64 bits.
+    fn length(&mut self, field: &'static str) -> Result<u64, Error> {
+        let [first] = self.array(field)?;
+        match (first >> 6, first & 0x3f) {
+            (0, low) => Ok(low.into()),
+            (1, high) => Ok(u64::from(high) << 8 | u64::from(self.array::<1>(field)?[0])),
+            (2, 0) => Ok(u32::from_be_bytes(self.array(field)?).into()),
+            (2, 1) => Ok(u64::from_be_bytes(self.array(field)?)),
+            _ => Err(Error::corrupt(field, "a number", format_args!("{first:#04x}"))),
+        }
+    }
+
+    fn opcode(&mut self, expected: u64, field: &'static str) -> Result<(), Error> {
+        let opcode = self.length(field)?;
+        Error::check_field(opcode == expected, field, format_args!("opcode {expected}"), opcode)
+    }
+
+    /// Reads a compressed string. Its claimed length is checked before that memory is allocated.
+    fn compressed(&mut self, field: &'static str) -> Result<Vec<u8>, Error> {
+        let (compressed_bytes, len) = (self.length(field)?, self.length(field)?);
+        let compressed = self.bytes(compressed_bytes, field)?;
+        let most = compressed_bytes.saturating_mul(LZF_MOST);
+        Error::check_field(len <= most, field, format_args!("at most {most} bytes"), len)?;
+        self.limit.check(0, len)?;
+        let mut string = try_zeroed(len as usize)?;
+        match lzf_rust::decompress(compressed, &mut string) {
+            Ok(written) if written == string.len() => Ok(string.into_vec()),
+            _ => Err(Error::corrupt(field, format_args!("{len} compressed bytes"), "others")),
+        }
+    }
+}
+
+impl<'a, L: SizeLimit> Source for Fields<'a, L> {
+    type Bytes = Cow<'a, [u8]>;
+
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
+        self.opcode(UNSIGNED, field)?;
+        self.length(field)
+    }
+
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
+        self.opcode(DOUBLE, field)?;
+        Ok(f64::from_le_bytes(self.array(field)?))
+    }
+
+    fn string(&mut self, field: &'static str) -> Result<Cow<'a, [u8]>, Error> {
+        self.opcode(STRING, field)?;
+        let Some(&form) = self.rest.first().filter(|&first| first >> 6 == OTHER_FORMS) else {
+            let len = self.length(field)?;
+            return Ok(Cow::Borrowed(self.bytes(len, field)?));
+        };
+        self.rest = &self.rest[1..];
+        let number = match form {
+            INT_8 => i8::from_le_bytes(self.array(field)?).into(),
+            INT_16 => i16::from_le_bytes(self.array(field)?).into(),
+            INT_32 => i32::from_le_bytes(self.array(field)?),
+            LZF => return Ok(Cow::Owned(self.compressed(field)?)),
+            _ => return Err(Error::corrupt(field, "a string", format_args!("{form:#04x}"))),
+        };
+        Ok(Cow::Owned(number.to_string().into_bytes()))
+    }
+}
