@@ -64,6 +64,8 @@ pub(super) const ITEMS: Argument = several(c"item", ArgumentKind::String);
 pub(super) const AFTER_ITEMS: Argument = Argument { token: Some(c"ITEMS"), ..several(c"item", ArgumentKind::String) };
 pub(super) const DESTINATION: Argument = argument(c"destination", ArgumentKind::Key);
 pub(super) const SOURCES: Argument = several(c"source", ArgumentKind::Key);
+/// The values that a `MERGEDUMP` merges.
+pub(super) const PAYLOADS: Argument = several(c"payload", ArgumentKind::String);
 pub(super) const ITERATOR: Argument = argument(c"iterator", ArgumentKind::Integer);
 pub(super) const DATA: Argument = argument(c"data", ArgumentKind::String);
 pub(super) const CAPACITY: Argument = option(c"CAPACITY", c"capacity", ArgumentKind::Integer);

@@ -11,10 +11,11 @@ use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
 use rollcall_core::size_limit::SizeLimit;
+use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Creating, Effects, announce};
-use super::keyspace::{create, open, open_merge, replace, value_mut, values};
+use super::keyspace::{create, dispose, from_payload, open, open_merge, replace, value, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
 use crate::args::{self, Allowed, Items, Options, WindowOptions};
 use crate::command_error::CommandError;
@@ -415,17 +416,53 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Runs `MERGE destination source [source ...]`: makes the destination the union of itself and the sources.
 pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
-    let sources = values::<T>(&source_keys)?;
+    let united = unite(ctx, args, &mut destination, &values::<T>(&source_keys)?, &ServerLimit::new(ctx))?;
+    drop(source_keys);
+    united.announce(ctx, args, destination.close(), Verb::Merge);
+    Ok(())
+}
+
+/// Runs `MERGEDUMP destination payload [payload ...]`, which is [`merge`] with sources given by value. All payloads are
+/// read before anything changes.
+pub(super) fn merge_dump<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let limit = ServerLimit::new(ctx);
+    let mut destination = open::<T>(ctx, args.get(1), Mode::Write)?;
+    value::<T>(&destination)?;
+    let payloads = args.from(2).bytes().zip(1..);
+    let read = payloads.map(|(payload, number)| from_payload::<T>(payload, number, &limit));
+    let sources = try_collect_ok(args.len() - 2, read)?;
+    let united = unite(ctx, args, &mut destination, &try_collect(sources.len(), &sources)?, &limit)?;
+    sources.into_iter().for_each(dispose);
+    united.announce(ctx, args, destination.close(), Verb::MergeDump);
+    Ok(())
+}
+
+/// What a merge did to its destination.
+struct United<T: Changing> {
+    effects: Effects,
+    prefix: Prefix,
+    /// The parameters of a destination that was created empty, because neither it nor a source existed.
+    reserved: Option<T::Creation>,
+    expired: T::Expired,
+}
+
+/// Makes the value of `destination` the union of itself and `sources`.
+fn unite<T: Changing>(
+    ctx: Ctx,
+    args: Args<'_>,
+    destination: &mut Key<'_>,
+    sources: &[&T],
+    limit: &ServerLimit,
+) -> Result<United<T>, CommandError> {
     let (mut reserved, mut outcome) = (None, Outcome::<T::Expired>::default());
-    let (prefix, expiry) = match (value_mut::<T>(&mut destination)?, sources.split_first()) {
+    let (prefix, expiry) = match (value_mut::<T>(destination)?, sources.split_first()) {
         (Some(value), _) => {
             let newest = value.newest_slice();
             let merged;
             (merged, outcome) = change(value, |value| {
                 let mut live = live(ctx, value);
-                (live.merge(&sources, &limit), live.finish())
+                (live.merge(sources, limit), live.finish())
             });
             merged?;
             // The merge may have moved the window forward to the newest slice of the sources.
@@ -433,34 +470,37 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             (value.prefix(), if has_moved { expiry_of(ctx, value) } else { None })
         }
         (None, Some((&first, others))) => {
-            let Merging { after, .. } = first.merging(&sources, time_of_change(ctx, first))?;
-            let mut union = T::union(first, others, &limit)?;
+            let Merging { after, .. } = first.merging(sources, time_of_change(ctx, first))?;
+            let mut union = T::union(first, others, limit)?;
             if let Move::Rebase(slice) = after {
                 union.rebase(slice);
             }
             (outcome.changed, outcome.after) = (true, after);
-            (union.prefix(), create(ctx, &mut destination, union, None))
+            (union.prefix(), create(ctx, destination, union, None))
         }
         (None, None) => {
             let creation = T::Creation::defaults(ctx, args);
-            let value = creation.build(&limit)?;
+            let value = creation.build(limit)?;
             reserved = Some(creation);
-            (value.prefix(), create(ctx, &mut destination, value, None))
+            (value.prefix(), create(ctx, destination, value, None))
         }
     };
     destination.set_expiry(expiry);
-    drop(source_keys);
-    let key = destination.close();
     let Outcome { before, changed, after, expired } = outcome;
-    T::dispose(expired);
     let event = (changed || reserved.is_some()).then_some(Verb::Merge);
-    let effects = Effects { before, created: false, event, after, expiry };
-    announce::<T>(ctx, key, effects, || match reserved {
-        Some(creation) => creation.replicate_reserved(ctx, key, prefix),
-        None => ctx.replicate_under(prefix.name(Verb::Merge), args),
-    });
-    ctx.reply_simple(c"OK");
-    Ok(())
+    Ok(United { effects: Effects { before, created: false, event, after, expiry }, prefix, reserved, expired })
+}
+
+impl<T: Changing> United<T> {
+    /// Replicates the merge, sends its events and replies. `verb` is the command's.
+    fn announce(self, ctx: Ctx, args: Args<'_>, key: Closed<'_>, verb: Verb) {
+        T::dispose(self.expired);
+        announce::<T>(ctx, key, self.effects, || match self.reserved {
+            Some(creation) => creation.replicate_reserved(ctx, key, self.prefix),
+            None => ctx.replicate_under(self.prefix.name(verb), args),
+        });
+        ctx.reply_simple(c"OK");
+    }
 }
 
 /// Runs `CLEAR key`: empties a value, and keeps its parameters and its expiry.

@@ -4,16 +4,21 @@ use std::collections::HashSet;
 
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
-use rollcall_core::unstable::persist::Partial;
+use rollcall_core::persist::file::FileError;
+use rollcall_core::unstable::persist::{Partial, from_bytes_filling};
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::unstable::wire::StillLoading;
 
 use super::windows::expiry_of;
 use crate::command_error::CommandError;
+use crate::limits::ServerLimit;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::server::metrics::CORRUPT_REJECTED;
+use crate::server::pages::make_resident;
 use crate::server::reclaim;
-use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
-use crate::types::family::{Family, State, change};
+use crate::types::entry::{KeyEntry, entry_of, no_classic, peek_entry, set_entry};
+use crate::types::family::{Family, State, change, serves_classic};
+use crate::types::names::Prefix;
 
 /// Opens a key, and fails if it holds a value of another type than `T`. It is for commands that check the type before
 /// they use the value.
@@ -61,8 +66,29 @@ pub(super) fn create<T: Family + Windowed>(ctx: Ctx, key: &mut Key<'_>, value: T
 
 /// Replaces the value `old` by `value`. A large old value is freed in the background.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
-    let replaced = change(old, |old| std::mem::replace(old, value));
-    reclaim::dispose(replaced, |replaced| replaced.num_bytes() as usize);
+    dispose(change(old, |old| std::mem::replace(old, value)));
+}
+
+/// Frees a value that is in no key, in the background if it is large.
+pub(super) fn dispose<T: Family>(value: T) {
+    reclaim::dispose(value, |value| value.num_bytes() as usize);
+}
+
+/// Reads a value from the bytes of a `DUMP` payload or a file, the argument `number` of these.
+pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &ServerLimit) -> Result<T, CommandError> {
+    let value = match from_bytes_filling::<T>(bytes, limit, &mut make_resident) {
+        Ok(value) => value,
+        Err(FileError::Value(error)) if !matches!(error, Error::Corrupt { .. }) => return Err(error.into()),
+        Err(error) => {
+            CORRUPT_REJECTED.count();
+            let why = match error {
+                FileError::NotAFile => "expected what DUMP replies, or a file with one value".to_owned(),
+                error => error.to_string(),
+            };
+            return Err(CommandError::Argument(format!("payload {number}: {why}")));
+        }
+    };
+    if value.prefix() == Prefix::Bf && !serves_classic() { Err(no_classic()) } else { Ok(value) }
 }
 
 pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {

@@ -59,6 +59,7 @@ verbs! {
     Admit = "ADMIT", "reject";
     Advance = "ADVANCE", "advance";
     Merge = "MERGE", "merge";
+    MergeDump = "MERGEDUMP", "merge";
     Clear = "CLEAR", "clear";
     LoadChunk = "LOADCHUNK", "loadchunk";
 }

@@ -5,8 +5,8 @@ use rollcall_core::unstable::info::OF_FILTERS;
 
 use super::super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
-    FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SINCE, SOURCES, TO,
-    WIDTH, WITHROOM, argument, field,
+    FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, PAYLOADS, SEED, SINCE,
+    SOURCES, TO, WIDTH, WITHROOM, argument, field,
 };
 use super::super::{advance, bloom, changes, dump, info};
 use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
@@ -58,6 +58,9 @@ pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.merge" changes::merge::<BloomFilter>, -3 WRITE Merge [DESTINATION, SOURCES]
         c"O(N*M) where N is the number of filters and M their bits"
         c"Makes a Bloom filter the union of itself and others of the same parameters"
+    c"bf.mergedump" changes::merge_dump::<BloomFilter>, -3 WRITE Insert [DESTINATION, PAYLOADS]
+        c"O(N*M) where N is the number of payloads and M their bits"
+        c"Makes a Bloom filter the union of itself and values that DUMP has returned or that files have"
     c"bf.clear" changes::clear::<BloomFilter>, 2 CHANGE_FAST Clear [KEY]
         c"O(1)"
         c"Empties a Bloom filter and keeps its parameters and time to live"

@@ -5,8 +5,8 @@ use rollcall_core::unstable::info::OF_COUNTERS;
 
 use super::super::argument::{
     AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
-    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SINCE, SOURCES, TO, WIDTH,
-    WITHROOM, argument, field, flag, several,
+    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PAYLOADS, SEED, SINCE, SOURCES, TO,
+    WIDTH, WITHROOM, argument, field, flag, several,
 };
 use super::super::{advance, changes, counting, dump, info, sets};
 use super::command::{
@@ -59,6 +59,9 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.merge" changes::merge::<Counter>, -3 WRITE Merge [DESTINATION, SOURCES]
         c"O(N*M) where N is the number of counters and M their bytes"
         c"Makes a counter the union of itself and others"
+    c"lc.mergedump" changes::merge_dump::<Counter>, -3 WRITE Insert [DESTINATION, PAYLOADS]
+        c"O(N*M) where N is the number of payloads and M their bytes"
+        c"Makes a counter the union of itself and values that DUMP has returned or that files have"
     c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of all counters together, with its standard error"
