@@ -9,8 +9,8 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 /// The largest number of bytes besides the payload, per MiB of payload (rounded up).
 const AROUND_BYTES: usize = 256;
 
-/// Converts a value to the bytes of a [file](mod@super::file) that has only this value. `rollcall build` writes the same
-/// format.
+/// Converts a value to the bytes of a [file](mod@super::file) that has only this value. `rollcall build` writes the
+/// same format.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).
@@ -29,8 +29,8 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     })
 }
 
-/// Loads the only value of a [file](mod@super::file), whose key and expiry are ignored, or the value of a payload that a
-/// server's `DUMP` returned, whatever its RDB version.
+/// Loads the only value of a [file](mod@super::file), whose key and expiry are ignored, or the value that a server's
+/// `DUMP` returned, whatever its RDB version.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

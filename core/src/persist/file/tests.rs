@@ -8,7 +8,6 @@ use super::{Entry, FileError, Kind, Reader, Writer};
 use crate::bloom::{BitLayout, BloomFilter, Params};
 use crate::counting::{self, Counter};
 use crate::persist;
-use crate::persist::{from_bytes, to_bytes};
 use crate::size_limit::{MaxBytes, Unlimited};
 
 #[derive(Debug)]
@@ -134,14 +133,14 @@ fn a_chunk_in_another_place_is_rejected() {
 fn one_value_is_a_file_of_it() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let filter = filter(layout, 5000);
-        let bytes = to_bytes(&filter).unwrap();
-        let copy: BloomFilter = from_bytes(&bytes, &MaxBytes(1 << 20)).unwrap();
+        let bytes = persist::to_bytes(&filter).unwrap();
+        let copy: BloomFilter = persist::from_bytes(&bytes, &MaxBytes(1 << 20)).unwrap();
         assert!(copy == filter);
-        let other = from_bytes::<Counter>(&bytes, &Unlimited).unwrap_err();
+        let other = persist::from_bytes::<Counter>(&bytes, &Unlimited).unwrap_err();
         assert!(matches!(other, FileError::OtherKind { expected: Kind::Counter, got: Kind::Filter }));
         assert_eq!(other.to_string(), "expected a counter, got a filter");
         assert!(matches!(
-            from_bytes::<BloomFilter>(&bytes, &MaxBytes(100)),
+            persist::from_bytes::<BloomFilter>(&bytes, &MaxBytes(100)),
             Err(FileError::Value(crate::error::Error::TooLarge { .. }))
         ));
     }
@@ -151,15 +150,21 @@ fn one_value_is_a_file_of_it() {
     let entry = Entry { key: Some(b"key".into()), expires_at: Some(1), ..Entry::new(Kind::Counter) };
     writer.store(&entry, &counter).unwrap();
     let one = writer.finish().unwrap();
-    assert_eq!(from_bytes::<Counter>(&one, &Unlimited).unwrap().count(), 3);
+    assert_eq!(persist::from_bytes::<Counter>(&one, &Unlimited).unwrap().count(), 3);
 }
 
 #[test]
 fn other_numbers_of_values_than_one_are_rejected() {
     let none = Writer::new(Vec::new()).unwrap().finish().unwrap();
-    assert!(matches!(from_bytes::<BloomFilter>(&none, &Unlimited), Err(FileError::NotOneValue { is_empty: true })));
+    assert!(matches!(
+        persist::from_bytes::<BloomFilter>(&none, &Unlimited),
+        Err(FileError::NotOneValue { is_empty: true })
+    ));
     let many = sample().1;
-    assert!(matches!(from_bytes::<BloomFilter>(&many, &Unlimited), Err(FileError::NotOneValue { is_empty: false })));
+    assert!(matches!(
+        persist::from_bytes::<BloomFilter>(&many, &Unlimited),
+        Err(FileError::NotOneValue { is_empty: false })
+    ));
 }
 
 #[test]
@@ -167,7 +172,7 @@ fn room_is_made_for_all_bytes_before_the_first_is_written() {
     for items in [0, 10, 5000, 3_000_000] {
         let params = Params { capacity: items.max(1), ..PARAMS };
         let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
-        let bytes = to_bytes(&filter).unwrap();
+        let bytes = persist::to_bytes(&filter).unwrap();
         // A `Vec` that had to grow would have twice the room.
         let spare = (bytes.capacity() - bytes.len()) as u64;
         assert!(spare <= 256 * (1 + (filter.size_bytes() >> 20)), "{items}: {spare} bytes");
@@ -214,7 +219,7 @@ impl Read for Halting<'_> {
 
 #[test]
 fn what_comes_in_small_pieces_is_read_and_what_fails_is_reported() {
-    let bytes = to_bytes(&counter(100)).unwrap();
+    let bytes = persist::to_bytes(&counter(100)).unwrap();
     let all = |fails, len| {
         let mut reader = Reader::new(Halting { bytes: &bytes[..len], calls: 0, fails })?;
         reader.next_value()?;
@@ -227,7 +232,7 @@ fn what_comes_in_small_pieces_is_read_and_what_fails_is_reported() {
         assert!(matches!(&error, FileError::Io(error) if error.kind() == io::ErrorKind::TimedOut), "{len}: {error}");
         assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
     }
-    let error = from_bytes::<Counter>(&bytes, &MaxBytes(1)).unwrap_err();
+    let error = persist::from_bytes::<Counter>(&bytes, &MaxBytes(1)).unwrap_err();
     assert!(error.source().is_some_and(|source| source.is::<crate::error::Error>()));
     assert!(FileError::OutOfOrder.source().is_none());
 }
