@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Windowed;
-use rollcall_core::persist;
+use rollcall_core::persist::{self, file::FileError};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::bloom::classic::{Rules, Shape};
@@ -85,27 +85,44 @@ impl Value {
         payload::encode(name, encoding, &self.rdb())
     }
 
-    /// Whether both the RDB value `fields` and the dump `chunks` load as this value.
-    fn reads_back(&self, fields: &[Field], chunks: &Dump) -> bool {
+    /// Whether the `DUMP` payload loads as this value. A partially loaded value is rejected.
+    fn is_in_payload(&self) -> bool {
+        let payload = self.payload();
+        let rejected = |error: FileError| error.to_string().contains("expected a complete one, got one that is still");
         match self {
             Value::Counter(counter) => {
-                let from_rdb = load_rdb::<PartialCounter>(fields).unwrap().finish().unwrap();
-                let from_dump: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
-                same_dump(&from_rdb, counter) && same_dump(&from_dump, counter)
+                same_dump(&persist::from_bytes::<Counter>(&payload, &Unlimited).unwrap(), counter)
             }
-            Value::Filter(filter) => {
-                let from_dump: BloomFilter = persist::load(chunks.clone(), &Unlimited).unwrap();
-                filter_of_rdb(filter.layout(), fields).unwrap() == *filter && from_dump == *filter
-            }
-            Value::PartialCounter(_, whole) => {
-                let from_rdb: PartialCounter = load_rdb(fields).unwrap();
-                [from_rdb, from_chunks(chunks)].into_iter().all(|loading| same_dump(&completed(loading, whole), whole))
-            }
-            Value::PartialFilter(_, whole) => {
-                let from_rdb: PartialFilter = load_rdb(fields).unwrap();
-                [from_rdb, from_chunks(chunks)].into_iter().all(|loading| completed(loading, whole) == *whole)
-            }
+            Value::Filter(filter) => persist::from_bytes::<BloomFilter>(&payload, &Unlimited).unwrap() == *filter,
+            Value::PartialCounter(..) => rejected(persist::from_bytes::<Counter>(&payload, &Unlimited).unwrap_err()),
+            Value::PartialFilter(..) => rejected(persist::from_bytes::<BloomFilter>(&payload, &Unlimited).unwrap_err()),
         }
+    }
+
+    /// Whether the RDB value `fields`, the `DUMP` payload and the dump `chunks` load as this value.
+    fn reads_back(&self, fields: &[Field], chunks: &Dump) -> bool {
+        self.is_in_payload()
+            && match self {
+                Value::Counter(counter) => {
+                    let from_rdb = load_rdb::<PartialCounter>(fields).unwrap().finish().unwrap();
+                    let from_dump: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
+                    same_dump(&from_rdb, counter) && same_dump(&from_dump, counter)
+                }
+                Value::Filter(filter) => {
+                    let from_dump: BloomFilter = persist::load(chunks.clone(), &Unlimited).unwrap();
+                    filter_of_rdb(filter.layout(), fields).unwrap() == *filter && from_dump == *filter
+                }
+                Value::PartialCounter(_, whole) => {
+                    let from_rdb: PartialCounter = load_rdb(fields).unwrap();
+                    [from_rdb, from_chunks(chunks)]
+                        .into_iter()
+                        .all(|loading| same_dump(&completed(loading, whole), whole))
+                }
+                Value::PartialFilter(_, whole) => {
+                    let from_rdb: PartialFilter = load_rdb(fields).unwrap();
+                    [from_rdb, from_chunks(chunks)].into_iter().all(|loading| completed(loading, whole) == *whole)
+                }
+            }
     }
 
     /// The content of the golden file.

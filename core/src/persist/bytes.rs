@@ -55,3 +55,23 @@ pub fn from_bytes_filling<T: Value>(
 ) -> Result<T, FileError> {
     if bytes.starts_with(&MAGIC) { read_one(bytes, limit) } else { dump_payload::load(bytes, limit, will_fill) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bloom::{BitLayout, BloomFilter, Params};
+    use crate::size_limit::Unlimited;
+
+    #[test]
+    fn room_is_made_for_all_bytes_before_the_first_is_written() {
+        for items in [0, 10, 5000, 3_000_000] {
+            let params = Params { capacity: items.max(1), ..Params::default() };
+            let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+            let bytes = to_bytes(&filter).unwrap();
+            // A `Vec` that had to grow would have twice the room.
+            let spare = (bytes.capacity() - bytes.len()) as u64;
+            assert!(spare <= 256 * (1 + (filter.size_bytes() >> 20)), "{items}: {spare} bytes");
+            assert!(from_bytes::<BloomFilter>(&bytes, &Unlimited).unwrap() == filter);
+        }
+    }
+}
