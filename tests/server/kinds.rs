@@ -48,13 +48,14 @@ pub const KINDS: [(&str, &[&str]); 18] = [
             "LC.ADD ? c d e m n o",
         ],
     ),
-    ("partially loaded filter", &["BF.RESERVE from 0.01 2000", "BF.MADD from a b c", "begin BF from ?"]),
+    ("partially loaded filter", &["BF.RESERVE from 0.01 4000", "fill from 1000", "begin BF from ?"]),
     ("partially loaded classic filter", &["BF.RESERVE from 0.01 100 LAYOUT classic", "begin BF from ?"]),
-    ("partially loaded counter", &["LC.RESERVE from EXACT 65536 BYTES 1048576", "fill from 5200", "begin LC from ?"]),
+    ("partially loaded counter", &["LC.RESERVE from EXACT 65536 BYTES 1048576", "long from 60", "begin LC from ?"]),
     ("chain of many", &["BF.RESERVE ? 0.01 1 EXPANSION 1", "fill ? 30"]),
 ];
 
-/// Creates a value of [`KINDS`]. A line is a command, `fill KEY COUNT`, or `begin FAMILY FROM TO`.
+/// Creates a value of [`KINDS`]. A line is a command, `fill KEY COUNT`, `long KEY COUNT` (members of a kilobyte), or
+/// `begin FAMILY FROM TO`.
 pub fn make(client: &mut Client, key: &str, lines: &[&str]) {
     for line in lines {
         let line = line.replace('?', key);
@@ -63,12 +64,18 @@ pub fn make(client: &mut Client, key: &str, lines: &[&str]) {
                 let add = if client.text(&format!("TYPE {key}")) == "RCcounter" { "LC.ADD" } else { "BF.MADD" };
                 add_many(client, &format!("{add} {key}"), "item:", 0..count.parse().expect("a number"));
             }
+            ["long", key, count] => {
+                let members = (0..count.parse().expect("a number")).map(|number: u32| format!("{number}{:.>1000}", ""));
+                let words: Vec<String> = ["LC.ADD", key].map(String::from).into_iter().chain(members).collect();
+                assert_eq!(client.call(&words), Value::Int(words.len() as i64 - 2));
+            }
             ["begin", family, from, to] => {
                 let chunk = client.list(&format!("{family}.SCANDUMP {from} 0"));
                 let [Value::Int(iterator), Value::BulkString(header)] = &chunk[..] else { panic!("{chunk:?}") };
                 let (command, iterator) = (format!("{family}.LOADCHUNK"), iterator.to_string());
                 let load: [&[u8]; 4] = [command.as_bytes(), to.as_bytes(), iterator.as_bytes(), header];
                 assert_eq!(client.call(&load), Value::Okay, "{line}");
+                assert!(client.error(&format!("{family}.INFO {to}")).contains("still loading"), "{line}");
                 client.expect(&format!("DEL {from}"), "1");
             }
             _ => {

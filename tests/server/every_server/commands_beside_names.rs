@@ -41,7 +41,7 @@ fn each_bf_command_has_an_rf_command() {
     let filters = names(&mut client, "bf.");
     let twins: BTreeSet<_> = filters.iter().map(|name| name.replace("bf.", "rf.")).collect();
     assert_eq!(names(&mut client, "rf."), twins);
-    assert_eq!(twins.len(), 16);
+    assert_eq!(twins.len(), 17);
     let beside = Server::with_args("commands beside");
     let mut other = beside.client();
     assert_eq!(names(&mut other, "rf."), twins);

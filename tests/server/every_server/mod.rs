@@ -11,6 +11,7 @@ mod commands_expiry;
 mod commands_json;
 mod commands_member_forms;
 mod commands_members;
+mod commands_merge_dump;
 mod commands_removal;
 pub mod commands_sets;
 mod commands_volatile;
