@@ -38,15 +38,26 @@ pub fn call(line: &str) -> Call {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// `count` calls that begin with `head`, each with `len` items in one argument (`WIDTH`).
-pub fn packed_calls(head: &str, items: &mut Items, count: usize, len: usize) -> Vec<Call> {
-    let head = format!("{head} WIDTH {} ITEMS", size_of::<Item>());
+/// An item of the rows about lists in one argument: 32 bytes, as hashed tokens have.
+pub fn wide(item: Item) -> [u8; 32] {
+    let mut wide = [b'.'; 32];
+    wide[..item.len()].copy_from_slice(&item);
+    wide
+}
+
+/// `count` calls that begin with `head`, with `len` wide items each: in one argument (`WIDTH`) if they are `packed`.
+pub fn wide_calls(head: &str, packed: bool, items: &mut Items, count: usize, len: usize) -> Vec<Call> {
+    let mut items = items.map(wide);
+    if !packed {
+        return calls(head, &mut items, count, len);
+    }
+    let head = format!("{head} WIDTH 32 ITEMS");
     let one = |_| call(&head).into_iter().chain([items.by_ref().take(len).flatten().collect()]).collect();
     (0..count).map(one).collect()
 }
 
 /// `count` calls that begin with `head`, with `len` items each.
-pub fn calls(head: &str, items: &mut Items, count: usize, len: usize) -> Vec<Call> {
-    let one = |_| call(head).into_iter().chain(items.by_ref().take(len).map(|item| item.to_vec())).collect();
+pub fn calls(head: &str, items: &mut impl Iterator<Item: AsRef<[u8]>>, count: usize, len: usize) -> Vec<Call> {
+    let one = |_| call(head).into_iter().chain(items.by_ref().take(len).map(|item| item.as_ref().to_vec())).collect();
     (0..count).map(one).collect()
 }

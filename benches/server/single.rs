@@ -4,7 +4,7 @@
 use redis::Value;
 
 use crate::contenders::{Contender, Pair, medians};
-use crate::items::{Items, LIST, calls, packed_calls};
+use crate::items::{Items, LIST, calls, wide_calls};
 use crate::report::{Goal, Report};
 
 /// Row 4: one item in each call. Memory placement makes some processes a few per cent slower, so several pairs of
@@ -78,15 +78,12 @@ pub fn packed_counters(report: &mut Report) {
     let mut round = |round: u64| {
         pair.round(|contender| {
             let mut items = Items::new(100 + round);
-            let calls = match contender.is_ours {
-                true => packed_calls("LC.INSERT count", &mut items, LISTS, LIST),
-                false => calls("PFADD count", &mut items, LISTS, LIST),
-            };
-            [contender.over_socket(&calls)]
+            let head = if contender.is_ours { "LC.INSERT count" } else { "PFADD count" };
+            [contender.over_socket(&wide_calls(head, contender.is_ours, &mut items, LISTS, LIST))]
         })
     };
     let [packed] = medians(&(0..report.pick(3, 15)).map(&mut round).collect::<Vec<_>>());
-    let work = "LC.INSERT WIDTH, 350 new, into a million, beside PFADD, over a socket, pipelines of 20 lists";
+    let work = "LC.INSERT WIDTH 32, 350 new, into a million, beside PFADD, over a socket, pipelines of 20 lists";
     report.row("9b", work, Goal::Times(3.0), packed, "µs");
 }
 
