@@ -468,7 +468,7 @@ impl Counter {
         stored::to_bytes(py, &self.counter)
     }
 
-    /// Loads a counter from bytes that `to_bytes` or the command-line tool wrote.
+    /// Loads a counter from bytes that `to_bytes`, the command-line tool or a server's DUMP returned.
     #[classmethod]
     #[pyo3(signature = (data, max_bytes=None))]
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {

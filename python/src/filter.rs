@@ -431,7 +431,7 @@ impl BloomFilter {
         stored::to_bytes(py, &self.filter)
     }
 
-    /// Loads a filter from bytes that `to_bytes` or the command-line tool wrote.
+    /// Loads a filter from bytes that `to_bytes`, the command-line tool or a server's DUMP returned.
     #[classmethod]
     #[pyo3(signature = (data, max_bytes=None))]
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {

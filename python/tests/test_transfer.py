@@ -149,6 +149,31 @@ def test_keys_that_are_no_such_value(run: Run, plain: Any) -> None:
         run(lambda client: BloomFilter.download(client, "large", max_bytes=1000))
 
 
+def test_payloads_of_dump_are_read(plain: Any) -> None:
+    values: list[Any] = [
+        filled(BloomFilter(1000), 500),
+        filled(BloomFilter(200_000, layout="classic"), 5000),
+        filled(BloomFilter(1000, window=60, manual=True), 500),
+        filled(Counter(), 0),
+        filled(Counter(), 100),
+        filled(Counter(window=60, manual=True), 5000),
+    ]
+    for value in values:
+        value.upload(plain, "key", replace=True)
+        payload = plain.dump("key")
+        assert type(value).from_bytes(payload) == value
+        other: Any = Counter if isinstance(value, BloomFilter) else BloomFilter
+        with pytest.raises(rollcall.CorruptError, match=r"expected a .*, got a "):
+            other.from_bytes(payload)
+        with pytest.raises(rollcall.CorruptError, match="CRC-64"):
+            type(value).from_bytes(payload[:-1] + bytes([payload[-1] ^ 1]))
+    with pytest.raises(rollcall.SizeError):
+        Counter.from_bytes(payload, 100)
+    plain.sadd("set", "ann")
+    with pytest.raises(rollcall.CorruptError, match="expected a counter, got a value of another type"):
+        Counter.from_bytes(plain.dump("set"))
+
+
 def test_keys_with_any_bytes(run: Run, plain: Any) -> None:
     visitors = filled(Counter(), 5)
     for key in ("", "{", "}", "a}b", "{}x", "{tag}x", "a{b}c{d}", "ключ", b"\xff\0"):

@@ -279,6 +279,10 @@ class CounterCommands(Generic[Member]):
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return Command("LC.MERGE", [destination, *sources], ok)
 
+    def mergedump(self, destination: Key, *payloads: bytes) -> Command[bool]:
+        """LC.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
+        return Command("LC.MERGEDUMP", [destination, *payloads], ok)
+
     def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
         """LC.UNIONCARD: the number of distinct members of all counters together, with its standard error.
 

@@ -266,6 +266,10 @@ class AsyncCounters(Generic[Member]):
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return await self._run(self._commands.merge(destination, *sources))
 
+    async def mergedump(self, destination: Key, *payloads: bytes) -> bool:
+        """LC.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
+        return await self._run(self._commands.mergedump(destination, *payloads))
+
     async def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Estimate:
         """LC.UNIONCARD: the number of distinct members of all counters together, with its standard error.
 

@@ -266,6 +266,10 @@ class Counters(Generic[Member]):
         """LC.MERGE: makes the destination the union of itself and the sources."""
         return self._run(self._commands.merge(destination, *sources))
 
+    def mergedump(self, destination: Key, *payloads: bytes) -> bool:
+        """LC.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
+        return self._run(self._commands.mergedump(destination, *payloads))
+
     def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Estimate:
         """LC.UNIONCARD: the number of distinct members of all counters together, with its standard error.
 

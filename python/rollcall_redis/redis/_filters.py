@@ -384,6 +384,10 @@ class FilterCommands:
         """BF.MERGE: makes the destination the union of itself and the sources."""
         return Command("BF.MERGE", [destination, *sources], ok)
 
+    def mergedump(self, destination: Key, *payloads: bytes) -> Command[bool]:
+        """BF.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
+        return Command("BF.MERGEDUMP", [destination, *payloads], ok)
+
     def clear(self, key: Key) -> Command[bool]:
         """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
         return Command("BF.CLEAR", [key], ok)

@@ -410,6 +410,10 @@ class AsyncFilters:
         """BF.MERGE: makes the destination the union of itself and the sources."""
         return await self._run(self._commands.merge(destination, *sources))
 
+    async def mergedump(self, destination: Key, *payloads: bytes) -> bool:
+        """BF.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
+        return await self._run(self._commands.mergedump(destination, *payloads))
+
     async def clear(self, key: Key) -> bool:
         """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
         return await self._run(self._commands.clear(key))

@@ -410,6 +410,10 @@ class QueuedFilters:
         """BF.MERGE: makes the destination the union of itself and the sources."""
         return self._run(self._commands.merge(destination, *sources))
 
+    def mergedump(self, destination: Key, *payloads: bytes) -> Queued[bool]:
+        """BF.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
+        return self._run(self._commands.mergedump(destination, *payloads))
+
     def clear(self, key: Key) -> Queued[bool]:
         """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
         return self._run(self._commands.clear(key))

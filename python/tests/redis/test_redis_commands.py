@@ -97,7 +97,8 @@ def call(method: Any, everything: bool) -> Command[Any]:
 
 def sample(parameter: inspect.Parameter) -> Any:
     """A valid value for a parameter."""
-    if parameter.name in ("items", "keys", "others", "sources") and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+    many = ("items", "keys", "others", "sources", "payloads")
+    if parameter.name in many and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return "x"
     if parameter.name == "items":
         return ["x"]

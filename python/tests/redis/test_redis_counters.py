@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from redis_ways import BINARY, CENTURY, Driven, Variant, admits, drive, is_exactly
 
+from rollcall_redis import Counter
 from rollcall_redis.redis import Admission, Admissions, Chunk, CounterInfo, Estimate, Slice
 
 
@@ -234,6 +235,20 @@ def test_merge_and_clear(rollcall: Driven) -> None:
     is_exactly(rollcall.lc.count("week"), 0)
     with rollcall.rejects("^not found$"):
         rollcall.lc.clear("missing")
+
+
+def test_values_are_merged_as_bytes(rollcall: Driven) -> None:
+    rollcall.lc.add("monday", "ann", "ben")
+    rollcall.lc.add("tuesday", *range(20_000))
+    dumps = [rollcall.got(rollcall.client.dump(day)) for day in ("monday", "tuesday")]
+    copies = [Counter.from_bytes(dump) for dump in dumps]
+    assert copies[0].members() == rollcall.lc.members("monday") and copies[1].count() == rollcall.lc.count("tuesday")
+    is_exactly(rollcall.lc.mergedump("week", *dumps), True)
+    copies[0] |= copies[1]
+    is_exactly(rollcall.lc.mergedump("same", copies[0].to_bytes()), True)
+    assert [rollcall.lc.count(key) for key in ("week", "same")] == [copies[0].count()] * 2
+    with rollcall.rejects("payload 2: expected what DUMP replies, or a file with one value"):
+        rollcall.lc.mergedump("week", dumps[0], b"text")
 
 
 def test_dumps_are_binary_whatever_the_client_decodes(rollcall: Driven) -> None:

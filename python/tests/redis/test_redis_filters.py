@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from redis_ways import BINARY, CENTURY, Driven, admits, is_exactly
 
+from rollcall_redis import BloomFilter, Counter
 from rollcall_redis.redis import Admission, Admissions, Chunk, FilterInfo, replies_before
 
 
@@ -176,6 +177,22 @@ def test_merge_and_clear(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.mexists("week", "ann", "ben", "cem"), [True, True, False])
     is_exactly(rollcall.bf.clear("week"), True)
     is_exactly(rollcall.bf.card("week"), 0)
+
+
+def test_values_are_merged_as_bytes(rollcall: Driven) -> None:
+    days = {"monday": ["ann"], "tuesday": ["ben"]}
+    for day, items in days.items():
+        rollcall.bf.insert(day, items, capacity=100_000)
+    dumps = [rollcall.got(rollcall.client.dump(day)) for day in days]
+    week = BloomFilter.from_bytes(dumps[0])
+    week |= BloomFilter.from_bytes(dumps[1])
+    assert week.contains_many(["ann", "ben", "cem"]) == [True, True, False]
+    is_exactly(rollcall.bf.mergedump("week", *dumps), True)
+    is_exactly(rollcall.bf.mergedump("same", week.to_bytes()), True)
+    assert BloomFilter.from_bytes(rollcall.got(rollcall.client.dump("week"))) == week
+    assert BloomFilter.from_bytes(rollcall.got(rollcall.client.dump("same"))) == week
+    with rollcall.rejects("payload 1: expected a filter, got a counter"):
+        rollcall.bf.mergedump("week", Counter().to_bytes())
 
 
 def test_dumps_are_binary_whatever_the_client_decodes(rollcall: Driven) -> None:
