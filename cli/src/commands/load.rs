@@ -1,8 +1,9 @@
-//! `load`: loads the values of a file into keys. An interrupted load continues.
+//! `load`: loads the values of a file into keys, or merges them into keys. An interrupted load continues.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use rollcall_core::persist::file::{FileError, Writer};
 use rollcall_core::unstable::persist::{has_window, is_redisbloom_header, unstamped};
 use rollcall_core::unstable::wire::StillLoading;
 use serde::Serialize;
@@ -15,11 +16,15 @@ use crate::numbers::{self, expires_in};
 use crate::output::Output;
 use crate::progress;
 use crate::server::{Answer, Class, Fingerprint, LOADED, Named, Server, Summing, Url, texts};
-use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown};
+use crate::server::{arrive, beside, check_rights, fingerprint, integer, named, naming, pairs, shown};
 use crate::table;
 
 /// The advice after an interrupted load.
 const GO_ON: &str = "run the same again: what has arrived stays for a day, and a server of ours goes on after it";
+
+/// The setting for the longest argument that a server takes, and its default in bytes.
+const MAX_ARGUMENT: &str = "proto-max-bulk-len";
+const DEFAULT_MAX_ARGUMENT: u64 = 512 << 20;
 
 /// Arguments of `load`.
 #[derive(Debug, Args)]
@@ -31,6 +36,9 @@ pub struct Load {
     /// Replace the key if it exists
     #[arg(long)]
     replace: bool,
+    /// Merge the value into the key if it exists: the key becomes the union of both, and keeps its time to live
+    #[arg(long, conflicts_with = "replace")]
+    merge: bool,
     /// Load the values without their times to live
     #[arg(long)]
     no_ttl: bool,
@@ -51,6 +59,8 @@ struct Loaded {
     resumed_bytes: u64,
     /// Whether the loaded value was read back and is equal.
     compared: bool,
+    /// Whether the value was merged into a key that existed.
+    merged: bool,
 }
 
 impl Load {
@@ -85,7 +95,13 @@ impl Load {
         key: &[u8],
         interrupt: &Interrupt,
     ) -> Result<Loaded, Failure> {
-        let expires_at = self.check_key(server, entry, key)?;
+        let exists = server.call(key, redis::cmd("EXISTS").arg(key))? == redis::Value::Int(1);
+        let is_merge = exists && self.merge;
+        if exists && !self.merge && !self.replace {
+            return Err(Failure::new(format!("the key {} exists", shown(key)))
+                .advise("replace it with --replace, or unite both with --merge"));
+        }
+        let expires_at = if is_merge { None } else { self.expires_at(entry, key)? };
         let empty = || Failure::new(format!("{} has a value without chunks", self.file.display()));
         let header = reader.next_chunk()?.ok_or_else(empty)?;
         let class = match entry.kind {
@@ -94,6 +110,9 @@ impl Load {
             Kind::Filter => Class::Filter,
             other => return Err(Failure::new(format!("{}: this tool loads no {other}", self.file.display()))),
         };
+        if is_merge {
+            return merge(server, class, key, entry.kind, header, reader);
+        }
         // The temporary name has a hash of the header, so a load never continues the value of another file.
         let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
         let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
@@ -109,15 +128,12 @@ impl Load {
             return Err(Failure::does_not_hold(format!("{key}: what the server has is not what the file has")));
         }
         arriving.name(key, expires_at, self.replace)?;
-        Ok(Loaded { key: shown(key), kind: class.noun(), bytes: sent.bytes, resumed_bytes, compared })
+        let (key, kind) = (shown(key), class.noun());
+        Ok(Loaded { key, kind, bytes: sent.bytes, resumed_bytes, compared, merged: false })
     }
 
-    /// Checks that the value may be loaded into the key, and returns when the key will expire.
-    fn check_key(&self, server: &mut Server, entry: &Entry, key: &[u8]) -> Result<Option<u64>, Failure> {
-        let exists = server.call(key, redis::cmd("EXISTS").arg(key))?;
-        if exists == redis::Value::Int(1) && !self.replace {
-            return Err(Failure::new(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
-        }
+    /// When the loaded key will expire. Fails if that time is over.
+    fn expires_at(&self, entry: &Entry, key: &[u8]) -> Result<Option<u64>, Failure> {
         let expires_at = match self.ex {
             Some(seconds) => Some(expires_in(seconds)),
             None => entry.expires_at.filter(|_| !self.no_ttl),
@@ -128,6 +144,59 @@ impl Load {
         }
         Ok(expires_at)
     }
+}
+
+/// Merges a value into a key that exists, by one command.
+fn merge(
+    server: &mut Server,
+    class: Class,
+    key: &[u8],
+    kind: Kind,
+    header: (u64, Vec<u8>),
+    reader: &mut Reader<impl std::io::Read>,
+) -> Result<Loaded, Failure> {
+    let name = format!("{}.MERGEDUMP", class.family());
+    // The command is tried without arguments first. The error for an unknown command repeats the arguments.
+    if let Err(text) = server.ask(key, &redis::cmd(&name))?
+        && texts::is_unknown_command(&text)
+    {
+        let failure = server.rejected(key, &name, &text);
+        return Err(match class {
+            Class::Classic => failure.advise("it merges classic filters only if BF.* is this module's"),
+            _ => failure,
+        });
+    }
+    // The server closes the connection at a longer argument. The default is assumed if the user may not ask.
+    let answer = server.ask(key, redis::cmd("CONFIG").arg("GET").arg(MAX_ARGUMENT))?;
+    let most = answer.ok().and_then(|reply| integer(&pairs(&reply).first()?.1)?.try_into().ok());
+    let most = most.unwrap_or(DEFAULT_MAX_ARGUMENT);
+    let check = |bytes: u64| {
+        if bytes <= most {
+            return Ok(());
+        }
+        let (most, key, family) = (table::bytes(most), shown(key), class.family());
+        Err(Failure::new(format!("{key}: the server takes arguments of at most {most}, and the value is longer"))
+            .advise(format!(
+                "load the file as another key, in a cluster in the same slot, then {family}.MERGE {key} OTHER. Or \
+                 raise {MAX_ARGUMENT}, above 1 GB also client-query-buffer-limit"
+            )))
+    };
+    let failed = |error: FileError| Failure::new(error.to_string());
+    let mut payload = Writer::new(Vec::new()).map_err(failed)?;
+    payload.begin(&Entry::new(kind)).map_err(failed)?;
+    let (mut bytes, mut next) = (0, Some(header));
+    while let Some((iterator, chunk)) = next {
+        bytes += chunk.len() as u64;
+        check(bytes)?;
+        payload.chunk(iterator, &chunk).map_err(failed)?;
+        next = reader.next_chunk()?;
+    }
+    payload.end().map_err(failed)?;
+    let payload = payload.finish().map_err(failed)?;
+    check(payload.len() as u64)?;
+    server.call(key, redis::cmd(&name).arg(key).arg(payload))?;
+    let (key, kind) = (shown(key), class.noun());
+    Ok(Loaded { key, kind, bytes, resumed_bytes: 0, compared: false, merged: true })
 }
 
 /// A value that is loaded under a temporary name.
@@ -198,9 +267,8 @@ impl Arriving<'_> {
         let answers = self.server.ask_all(&commands.map(|command| (&self.temporary[..], command)))?;
         match named(&answers) {
             Ok(Named::Yes) => Ok(()),
-            Ok(Named::Taken) => {
-                Err(Failure::new(format!("the key {} exists by now", shown(key))).advise("replace it with --replace"))
-            }
+            Ok(Named::Taken) => Err(Failure::new(format!("the key {} exists by now", shown(key)))
+                .advise("replace it with --replace, or unite both with --merge")),
             Ok(Named::Gone) => Err(Failure::new(format!("the time of {} is over", shown(key)))),
             Err(text) => Err(self.server.rejected(key, "RENAME", &text)),
         }
@@ -249,7 +317,9 @@ impl Loaded {
         if self.resumed_bytes > 0 {
             text += &format!(", {} of it there before", table::bytes(self.resumed_bytes));
         }
-        if !self.compared {
+        if self.merged {
+            text += ", merged";
+        } else if !self.compared {
             text += "; its window has moved on since the dump";
         }
         text

@@ -160,6 +160,7 @@ fn the_rights_that_the_document_names_are_enough() {
         ("top", top.to_owned()),
         ("dump", dump.to_owned()),
         ("load", load.to_owned()),
+        ("merge", "+exists +config|get +rf.mergedump +lc.mergedump".to_owned()),
         ("source", format!("{top} {dump} +info +bf.card +rf.card +lc.count +client|pause +client|unpause")),
         ("target", format!("{load} +type +info +command|info")),
         ("import", "+type +bf.madd +bf.insert +lc.add +lc.insert".to_owned()),
@@ -182,6 +183,7 @@ fn the_rights_that_the_document_names_are_enough() {
         tool(&["dump", key, &path(key), "--url", &of(&server, "dump")]).expect(0);
         tool(&["load", &path(key), "new", "--url", &of(&other, "load")]).expect(0);
         tool(&["load", &path(key), "new", "--replace", "--url", &of(&other, "load")]).expect(0);
+        tool(&["load", &path(key), "new", "--merge", "--url", &of(&other, "merge")]).expect(0);
         other.client().expect("DEL new", "1");
     }
     for pause in ["--pause", "--replace"] {

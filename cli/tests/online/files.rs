@@ -1,8 +1,8 @@
-//! Tests `dump` and `load`: complete, interrupted, and rejected.
+//! Tests `dump` and `load`: complete, merged, interrupted, and rejected.
 
 use std::path::Path;
 
-use crate::{chunks, peer_server, tool, tool_with, url};
+use crate::{chunks, peer, peer_server, tool, tool_with, url};
 use rollcall_core::persist::file::{Entry, Kind, Writer};
 use rollcall_testkit::client::add_many;
 use rollcall_testkit::server::{Server, Setup};
@@ -222,4 +222,115 @@ fn a_replica_says_which_command_it_rejects() {
     let rejected = tool(&["load", &file, "--url", &url(&replica)]).expect(3).err;
     assert!(rejected.contains(" answered PERSIST with: READONLY "), "{rejected}");
     assert!(rejected.contains("it is a replica: give the primary"), "{rejected}");
+}
+
+#[test]
+fn a_file_is_merged_into_keys_that_exist() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().expect("a folder"));
+    let (mut client, to) = (server.client(), url(&server));
+    let (items, file) = (path(folder.path(), "items"), path(folder.path(), "built"));
+    std::fs::write(&items, (0..3000).map(|number| format!("item:{number}\n")).collect::<String>()).expect("items");
+    let build = |kind: &[&str]| {
+        tool(&[&["build", kind[0], &file, &items, "--key", "key", "--ex", "1h", "--force"], &kind[1..]].concat())
+            .expect(0);
+    };
+    let sized = ["filter", "--capacity", "5000"];
+    for (kind, family, create, noun) in [
+        (&["counter"][..], "LC", "LC.RESERVE", "counter"),
+        (&sized, "BF", "BF.RESERVE KEY 0.01 5000", "filter"),
+        (&[&sized[..], &["--layout", "classic"]].concat(), "BF", "BF.RESERVE KEY 0.01 5000 LAYOUT classic", "filter"),
+    ] {
+        build(kind);
+        let load = ["load", &file, "--url", &to];
+        // A missing key gets the time to live of the file, or that of --ex.
+        for (options, range) in [(&[][..], 3500..=3600), (&["--ex", "7d"], 604_700..=604_800), (&["--no-ttl"], -1..=-1)]
+        {
+            client.cmd("DEL key");
+            let loaded = tool(&[&load[..], &["--merge"], options].concat()).expect(0);
+            assert!(loaded.out.starts_with(&format!("key: a {noun}, ")), "{}", loaded.out);
+            assert!(range.contains(&client.int("TTL key")), "{kind:?} {options:?}: {}", client.int("TTL key"));
+        }
+        client.expect("RENAME key loaded", "+OK");
+        // An existing key keeps its own, and becomes what MERGE makes of both.
+        for key in ["key", "other"] {
+            match family {
+                "LC" => client.cmd(&create.replace("LC.RESERVE", &format!("LC.RESERVE {key}"))),
+                _ => client.cmd(&create.replace("KEY", key)),
+            };
+            client.expect(&format!("{family}.ADD {key} another"), "1");
+        }
+        client.expect("EXPIRE key 100", "1");
+        let merged = tool(&[&load[..], &["--merge", "--ex", "7d"]].concat()).expect(0);
+        assert!(merged.out.ends_with(", merged\n"), "{}", merged.out);
+        client.expect(&format!("{family}.MERGE other loaded"), "+OK");
+        assert!((50..=100).contains(&client.int("TTL key")), "{kind:?}");
+        client.expect("PERSIST key", "1");
+        assert_eq!(client.digest("key"), client.digest("other"), "{kind:?}");
+        let again = tool(&[&["--json"], &load[..], &["--merge"]].concat()).expect(0).json();
+        assert_eq!((&again[0]["merged"], &again[0]["compared"]), (&true.into(), &false.into()));
+        assert_eq!(client.digest("key"), client.digest("other"), "{kind:?}");
+        // What the server rejects changes nothing.
+        client.cmd("SET text 1");
+        let rejected = tool(&[&["load", &file, "text"][..], &load[2..], &["--merge"]].concat()).expect(3);
+        assert!(rejected.err.contains("MERGEDUMP with: WRONGTYPE"), "{}", rejected.err);
+        let (other, said) = match kind.contains(&"classic") {
+            true => (["--error", "0.001"], "differ in error rate"),
+            false => (["--seed", "7"], "differ in seed"),
+        };
+        build(&[kind, &other].concat());
+        let rejected = tool(&[&load[..], &["--merge"]].concat()).expect(3);
+        assert!(rejected.err.contains(said), "{}", rejected.err);
+        assert_eq!(client.digest("key"), client.digest("other"), "{kind:?}");
+        client.expect("DEL key other loaded text", "4");
+    }
+    tool(&["load", &file, "--url", &to, "--merge", "--replace"]).expect(2);
+}
+
+#[test]
+fn a_value_longer_than_an_argument_is_merged_by_way_of_another_key() {
+    let (server, folder) = filled();
+    let (mut client, to) = (server.client(), url(&server));
+    let file = path(folder.path(), "big");
+    tool(&["dump", "big", &file, "--url", &to]).expect(0);
+    client.expect("BF.RESERVE key 0.001 3000000", "+OK");
+    client.expect("BF.ADD key another", "1");
+    client.expect("CONFIG SET proto-max-bulk-len 2mb", "+OK");
+    let before = client.digest("key");
+    let rejected = tool(&["load", &file, "key", "--merge", "--url", &to]).expect(3);
+    assert!(rejected.err.contains("key: the server takes arguments of at most 2.10 MB"), "{}", rejected.err);
+    assert!(rejected.err.contains("then RF.MERGE key OTHER. Or raise proto-max-bulk-len"), "{}", rejected.err);
+    assert_eq!(client.digest("key"), before);
+    tool(&["load", &file, "other", "--url", &to]).expect(0);
+    client.expect("RF.MERGE key other", "+OK");
+    let by_key = client.digest("key");
+    assert_ne!(by_key, before);
+    client.expect("CONFIG SET proto-max-bulk-len 512mb", "+OK");
+    // The same without the permission to ask for the longest argument.
+    client.expect("ACL SETUSER few on >pw ~* -@all +exists +rf.mergedump", "+OK");
+    client.expect("BF.RESERVE again 0.001 3000000", "+OK");
+    client.expect("BF.ADD again another", "1");
+    let few = format!("redis://few:pw@127.0.0.1:{}", server.port());
+    tool(&["load", &file, "again", "--merge", "--url", &few]).expect(0);
+    assert_eq!(client.digest("again"), by_key);
+}
+
+#[test]
+fn beside_redisbloom_lines_are_merged_and_its_own_filters_are_not() {
+    let server = Setup::default().module_before(&peer()).args("commands beside").start();
+    let (mut client, to) = (server.client(), url(&server));
+    let folder = tempfile::tempdir().expect("a folder");
+    client.expect("RF.RESERVE lines 0.01 1000", "+OK");
+    client.expect("BF.RESERVE theirs 0.01 1000", "+OK");
+    for (key, family) in [("lines", "RF"), ("theirs", "BF")] {
+        client.expect(&format!("{family}.ADD {key} ann"), "1");
+        tool(&["dump", key, &path(folder.path(), key), "--url", &to]).expect(0);
+        client.expect(&format!("DEL {key}"), "1");
+        client.expect(&format!("{family}.RESERVE {key} 0.01 1000"), "+OK");
+    }
+    tool(&["load", &path(folder.path(), "lines"), "--merge", "--url", &to]).expect(0);
+    client.expect("RF.EXISTS lines ann", "1");
+    let rejected = tool(&["load", &path(folder.path(), "theirs"), "--merge", "--url", &to]).expect(3);
+    assert!(rejected.err.contains("unknown command"), "{}", rejected.err);
+    assert!(rejected.err.contains("classic filters only if BF.* is this module's"), "{}", rejected.err);
+    client.expect("BF.EXISTS theirs ann", "0");
 }
