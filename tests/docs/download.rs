@@ -4,16 +4,8 @@ use rollcall_core::persist;
 
 /// Downloads the filter at `key`, of at most 1 GiB.
 fn download(server: &mut redis::Connection, key: &str) -> Result<BloomFilter, Box<dyn std::error::Error>> {
-    let mut chunks: Vec<(u64, Vec<u8>)> = Vec::new();
-    let mut iterator = 0;
-    loop {
-        let (next, chunk) = redis::cmd("BF.SCANDUMP").arg(key).arg(iterator).query(server)?;
-        if next == 0 {
-            return Ok(persist::load(chunks, &MaxBytes(1 << 30))?);
-        }
-        chunks.push((next, chunk));
-        iterator = next;
-    }
+    let payload: Vec<u8> = redis::cmd("DUMP").arg(key).query(server)?;
+    Ok(persist::from_bytes(&payload, &MaxBytes(1 << 30))?)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -83,6 +83,7 @@ class Glide:
                 await self.call(f"{family}.LOADCHUNK", copy, "1", "no header")
             equal = await self.got(self.client.dump(key)), await self.got(self.client.dump(copy))
             self.assertEqual(*equal)
+            self.assertEqual(await self.call(f"{family}.MERGEDUMP", self.key(f"{family}:merged"), equal[0]), "OK")
 
     async def test_a_transaction(self):
         batch = self.module.Batch(is_atomic=True)
