@@ -77,6 +77,23 @@ def test_programs_keep_their_promises(server: Any, name: str) -> None:
         assert connected.keys() == []
 
 
+def test_counters_of_other_slots_are_united(cluster: int) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert program.count('host="any-node"') == 1
+    program = program.replace('host="any-node"', f'host="127.0.0.1", port={cluster}')
+    names: dict[str, Any] = {}
+    with redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True) as other:
+        for key, first in (("visitors:eu", 0), ("visitors:us", 1000)):
+            for name in (key, "{visitors}:direct"):
+                other.execute_command("LC.ADD", name, *range(first, first + 2000))
+        exec(program, names)
+        assert names["payloads"] == [other.dump("visitors:eu"), other.dump("visitors:us")]
+        names["cluster"].close()
+        assert other.dump("visitors") == other.dump("{visitors}:direct")
+        other.delete("visitors", "visitors:eu", "visitors:us", "{visitors}:direct")
+
+
 def test_members_of_valkey_py_and_of_numpy(server: Any) -> None:
     page = (ROOT / "docs" / "clients.md").read_text()
     (row,) = re.findall(rf"^\| valkey-py {re.escape(version('valkey'))} \|(.*) \|$", page, re.MULTILINE)

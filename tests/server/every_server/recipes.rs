@@ -1,11 +1,14 @@
 //! Tests the scripts and recipes of the tutorials in the moments that matter: between a look and an act, and when time
-//! passes.
+//! passes. Tests the shell lines of docs/cluster.md on a cluster.
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
+use redis::cluster::{ClusterClient, ClusterConnection};
 use rollcall_testkit::client::{Client, show, words};
 use rollcall_testkit::clock::Clock;
+use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::server::Server;
 
 /// The Unix time at which a slice of three hours begins.
@@ -100,4 +103,57 @@ fn a_script_names_the_keys_of_a_set_operation() {
     assert_eq!(eval(&mut client, script, "2 a b"), show(&client.cmd("LC.DIFFCARD 2 a b")));
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cluster.md");
     assert!(fs::read_to_string(page).expect("the page").contains(script));
+}
+
+/// Sends a command to the node of its key.
+#[track_caller]
+fn ask<T: redis::FromRedisValue>(connection: &mut ClusterConnection, line: &str) -> redis::RedisResult<T> {
+    let mut words = words(line).into_iter();
+    redis::cmd(words.next().expect("a command")).arg(words.collect::<Vec<_>>()).query(connection)
+}
+
+/// The shell lines of docs/cluster.md make of counters on several nodes the counter that has all their members.
+#[test]
+fn counters_of_several_nodes_are_united_by_their_dumps() {
+    let nodes = cluster(3);
+    let url = format!("redis://127.0.0.1:{}/", nodes[0].port());
+    let mut connection = ClusterClient::new(vec![url]).expect("an address").get_connection().expect("a connection");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cluster.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once("```sh\nfor key in visitors:eu visitors:us; do\n").expect("the lines");
+    let (lines, _) = rest.split_once("```").expect("the end of the lines");
+    let with_port = format!("redis-cli -p {}", nodes[1].port());
+    let lines = format!("set -eu\nfor key in visitors:eu visitors:us; do\n{lines}").replace("redis-cli", &with_port);
+    // Exact counters, then estimates. "{visitors}" has the slot of "visitors".
+    for (round, len) in [100, 20_000].into_iter().enumerate() {
+        for (key, first) in [("visitors:eu", 0), ("visitors:us", len / 2)] {
+            for from in (first..first + len).step_by(1000) {
+                let items: Vec<u64> = (from..(from + 1000).min(first + len)).collect();
+                for key in [key, "{visitors}:direct"] {
+                    let added: i64 = redis::cmd("LC.ADD").arg(key).arg(&items).query(&mut connection).expect("LC.ADD");
+                    assert!(added >= 0);
+                }
+            }
+        }
+        let across = ask::<i64>(&mut connection, "LC.COUNT visitors:eu visitors:us").unwrap_err();
+        assert!(across.to_string().contains("slot"), "{across}");
+        // A second time changes nothing.
+        for _ in 0..2 {
+            let output = Command::new("bash").args(["-c", &lines]).output().expect("bash");
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!((printed.as_str(), output.stderr.as_slice()), ("OK\nOK\n", &b""[..]), "round {round}");
+            let mut dump = |key: &str| ask::<Vec<u8>>(&mut connection, &format!("DUMP {key}")).expect("a dump");
+            assert_eq!(dump("visitors"), dump("{visitors}:direct"), "round {round}");
+        }
+    }
+    // In the slot of one hash tag, the counters of both nodes can be compared.
+    for key in ["eu", "us"] {
+        let dump: Vec<u8> = ask(&mut connection, &format!("DUMP visitors:{key}")).expect("a dump");
+        let merge = redis::cmd("LC.MERGEDUMP").arg(format!("{{reached}}:{key}")).arg(dump).to_owned();
+        merge.exec(&mut connection).expect("LC.MERGEDUMP");
+    }
+    let script = "return redis.call('LC.DIFFCARD', #KEYS, unpack(KEYS))";
+    let command = redis::cmd("EVAL").arg(script).arg(2).arg("{reached}:eu").arg("{reached}:us").to_owned();
+    let (only, error): (f64, f64) = command.query(&mut connection).expect("LC.DIFFCARD");
+    assert!((only - 10_000.0).abs() < 5.0 * error, "{only} with an error of {error}");
 }
