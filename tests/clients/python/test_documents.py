@@ -14,7 +14,7 @@ import redis
 from variants import URL
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "clients.md"
-COUNTING = "ADD INSERT RESERVE COUNT COUNTSINCE HISTORY DIFFCARD MERGE MEMBERS INFO SCANDUMP LOADCHUNK".split()
+COUNTING = "ADD INSERT RESERVE COUNT COUNTSINCE HISTORY DIFFCARD MERGE MEMBERS INFO MERGEDUMP".split()
 
 
 def code(client: str, language: str) -> str:
