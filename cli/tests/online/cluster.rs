@@ -30,6 +30,16 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
         let digests: Vec<String> = holders.map(|node| node.client().digest(&name)).collect();
         assert_eq!(digests, [client.digest(&name)], "{name}");
     }
+    // A file is merged into a key on any node.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file").to_str().expect("a path").to_owned();
+    tool(&["dump", "count:0", &file, "--url", &url(&single)]).expect(0);
+    for key in 2..5 {
+        let loaded = tool(&["load", &file, &format!("new:{key}"), "--merge", "--cluster", "--url", &to]).expect(0);
+        assert!(!loaded.out.contains("merged"), "{}", loaded.out);
+        let merged = tool(&["load", &file, &format!("new:{key}"), "--merge", "--cluster", "--url", &to]).expect(0);
+        assert!(merged.out.ends_with(", merged\n"), "{}", merged.out);
+    }
     // `import` sends each line to the key's node. Without --cluster it fails, and the error says what to do.
     let lines: String = (0..1000).map(|n| format!("line:{n}\n")).collect();
     let moved = (0..3).map(|at| url(&nodes[at])).filter(|url| {
