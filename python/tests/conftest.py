@@ -67,3 +67,10 @@ def cluster(program: str) -> Iterator[int]:
     """A port of a cluster with the module."""
     with beside(program, "--primaries", "3") as port:
         yield port
+
+
+@pytest.fixture
+def two_servers(program: str) -> Iterator[tuple[int, int]]:
+    """The ports of two servers with the module, without data."""
+    with beside(program) as first, beside(program) as second:
+        yield first, second

@@ -25,6 +25,7 @@ from ._pipeline import AsyncPipeline, Pipeline
 from ._reply import Chunk, CounterInfo, FilterInfo, Slice, UnexpectedReply, replies_before
 from ._rollcall import AsyncRollcall, Rollcall
 from ._run import AsyncClient, Client, Queued
+from ._write_behind import AsyncWriteBehind, WriteBehind
 
 __all__ = [
     "Admission",
@@ -34,6 +35,7 @@ __all__ = [
     "AsyncFilters",
     "AsyncPipeline",
     "AsyncRollcall",
+    "AsyncWriteBehind",
     "Chunk",
     "Client",
     "CounterInfo",
@@ -50,5 +52,6 @@ __all__ = [
     "Rollcall",
     "Slice",
     "UnexpectedReply",
+    "WriteBehind",
     "replies_before",
 ]

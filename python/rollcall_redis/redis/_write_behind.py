@@ -1,0 +1,518 @@
+"""Counters that are collected in the process and merged into a key once an interval.
+
+A hot key gets one LC.MERGEDUMP an interval from each process instead of a command for each list of members. Every
+interval begins with an empty counter. So what the server loses (DEL, LC.CLEAR, expiry, eviction, a failover) is there
+again with its next add.
+"""
+
+import asyncio
+import atexit
+import inspect
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Generator, Iterable, Iterator
+from datetime import timedelta
+from itertools import chain, islice
+from typing import Any, TypeAlias
+
+from rollcall_redis import Counter
+from rollcall_redis._types import KeyMissingError, ParameterError
+
+from ._columns import Buffer, Rows
+from ._command import Key, Moment, Seconds, Word
+from ._counters import CounterCommands
+from ._reply import binary
+from ._run import AsyncClient, Client, is_pipeline
+
+Member: TypeAlias = str | bytes | bytearray | memoryview
+Transaction: TypeAlias = list[list[Word]]
+Steps: TypeAlias = Generator[Transaction, list[Any], None]
+"""Transactions to send, or single commands. Each gets the list of its replies. In that of a transaction, errors are
+elements."""
+
+PASSING_CLASSES = {
+    "BusyLoadingError",
+    "ClusterDownError",
+    "ConnectionError",
+    "MasterDownError",
+    "MovedError",
+    "AskError",
+    "OutOfMemoryError",
+    "ReadOnlyError",
+    "TimeoutError",
+    "TryAgainError",
+}
+PASSING_WORDS = {
+    "ASK",
+    "BUSY",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "MOVED",
+    "NOREPLICAS",
+    "OOM",
+    "READONLY",
+    "TRYAGAIN",
+    "UNBLOCKED",
+}
+
+
+def passes(error: BaseException) -> bool:
+    """Whether the same command may succeed later: the server is away, is loading, is full, or has become a replica."""
+    names = {base.__name__ for base in type(error).__mro__}
+    if isinstance(error, OSError) or not names.isdisjoint(PASSING_CLASSES):
+        return True
+    return str(error).split(" ", 1)[0] in PASSING_WORDS
+
+
+class Collected:
+    """What one process has collected for a key, and what it knows of the key."""
+
+    def __init__(self, key: Key, options: dict[str, Any]):
+        self._key = key
+        self._options = options
+        self._commands = CounterCommands(binary)
+        self._lock = threading.Lock()
+        self._offset = 0.0
+        """The server's time less `time.monotonic()`, in seconds."""
+        self._empty: Counter | None = None
+        """An empty counter with the parameters of the key; None before the first add."""
+        self._counter: Counter | None = None
+        self._member: bytes | None = None
+        """A member of the counter; None if the counter is empty."""
+        self._is_known = False
+        """Whether the parameters are those of the key, as far as this process knows."""
+
+    def starts_empty(self) -> None:
+        """Forgets what was collected, in a forked child: its parent sends that."""
+        self._lock = threading.Lock()
+        self._counter = None if self._empty is None else self._empty.copy()
+        self._member = None
+
+    def is_started(self) -> bool:
+        return self._empty is not None
+
+    def now(self) -> int | None:
+        return int(time.monotonic() + self._offset) if self._follows_clock() else None
+
+    def _follows_clock(self) -> bool:
+        return self._empty is not None and self._empty.window is not None and not self._empty.manual
+
+    def collect(self, items: Any, width: int | None) -> None:
+        with self._lock:
+            counter = self._counter
+            if counter is None:
+                # There was no member yet, and there is none among these items.
+                return
+            if self._member is None:
+                member, items = first_of(items, width)
+                if member is None:
+                    return
+                self._member = member
+            counter.update(items, width=width, now=self.now())
+
+    def reading(self, member: bytes) -> Steps:
+        """Reads the parameters of the key. A missing key is created with a member, because LC.RESERVE makes no VOLATILE
+        windows."""
+        yield [self._creation(member)]
+        (dumped,) = yield [["DUMP", self._key]]
+        if dumped is None:
+            raise KeyMissingError(f"the key {self._key!r} was deleted as soon as it was made")
+        empty = Counter.from_bytes(dumped)
+        empty.clear()
+        (clock,) = yield [["TIME"]]
+        with self._lock:
+            self._takes_time(clock)
+            if self._empty is None or self._member is None:
+                self._counter = empty.copy()
+            self._empty, self._is_known = empty, True
+
+    def flushing(self) -> Steps:
+        """Sends what was collected since the last flush. After an error it is collected again."""
+        with self._lock:
+            counter, member, empty = self._counter, self._member, self._empty
+            if counter is None or member is None or empty is None:
+                return
+            self._counter, self._member = empty.copy(), None
+        try:
+            if not self._is_known:
+                yield from self.reading(member)
+                counter = self._with_parameters(counter)
+            is_manual = empty.window is not None and empty.manual
+            commands: Transaction = [
+                ["EXISTS", self._key],
+                self._creation(member),
+                ["LC.MERGEDUMP", self._key, counter.to_bytes()],
+            ]
+            if is_manual:
+                commands.append(["LC.INFO", self._key, "SLICE"])
+            replies = yield commands
+            for reply in replies:
+                if isinstance(reply, Exception):
+                    raise reply
+            clock = (yield [["TIME"]])[0] if self._follows_clock() else None
+        except BaseException:
+            self._is_known = False
+            with self._lock:
+                newer, self._counter, self._member = self._counter, counter, member
+                counter.merge(newer, now=self.now())
+            raise
+        with self._lock:
+            if clock is not None:
+                self._takes_time(clock)
+            if is_manual:
+                self._takes_slice(replies[3])
+        # The key was missing, so it may have other parameters than before.
+        self._is_known = bool(replies[0])
+
+    def _with_parameters(self, counter: Counter) -> Counter:
+        """The same members in a counter with the parameters of the key, while they can be listed."""
+        assert self._empty is not None
+        if not counter.is_exact or counter.newest_slice is not None:
+            return counter
+        listed = self._empty.copy()
+        listed.update(counter.members(), now=self.now())
+        return listed
+
+    def _creation(self, member: bytes) -> list[Word]:
+        command = self._commands.insert(self._key, [member], **self._options)
+        return [command.name, *command.words]
+
+    def _takes_time(self, reply: Any) -> None:
+        seconds, microseconds = reply
+        self._offset = int(seconds) + int(microseconds) / 1e6 - time.monotonic()
+
+    def _takes_slice(self, reply: Any) -> None:
+        values: Any = list(reply.values()) if isinstance(reply, dict) else reply  # pyright: ignore
+        for counter in (self._empty, self._counter):
+            assert counter is not None
+            counter.advance(int(values[0]))
+
+
+def first_of(items: Any, width: int | None) -> tuple[bytes | None, Any]:
+    """The first member of the items, and all of them; None if there is none."""
+    whole: Any = items
+    first: Any = items
+    if width is not None:
+        first = memoryview(items).cast("B")[:width]
+    elif is_sliced(items):
+        first = items[:1]
+    elif not is_single(items):
+        iterator: Iterator[Any] = iter(items)
+        first = list(islice(iterator, 1))
+        whole = chain(first, iterator)
+    probe = Counter()
+    # A single text is rejected here, since it is no list of members.
+    probe.update(first, width=width)
+    members = probe.members()
+    return (members[0] if members else None), whole
+
+
+def is_sliced(items: Any) -> bool:
+    """Whether the first item is a slice: of a list, or of an array of NumPy."""
+    return isinstance(items, list | tuple) or hasattr(items, "dtype")
+
+
+def is_single(items: Any) -> bool:
+    return isinstance(items, str | bytes | bytearray)
+
+
+_OPTIONS = {
+    "error_rate",
+    "exact",
+    "bytes",
+    "seed",
+    "window",
+    "manual",
+    "volatile",
+    "slices",
+    "ex",
+    "px",
+    "exat",
+    "pxat",
+}
+
+
+def _check(client: Any, *, wants_async: bool) -> None:
+    if is_pipeline(client):
+        raise TypeError("got a pipeline, expected a client: its pipelines are made here")
+    if inspect.iscoroutinefunction(client.execute_command) != wants_async:
+        has, use = ("a blocking", "WriteBehind") if wants_async else ("an asyncio", "AsyncWriteBehind")
+        raise TypeError(f"got {has} client: use {use}")
+
+
+def _seconds(interval: float | timedelta) -> float:
+    seconds = interval.total_seconds() if isinstance(interval, timedelta) else interval
+    if not 0 < seconds <= 86_400:
+        raise ParameterError(f"interval must be above 0 and at most a day, got {seconds} seconds")
+    return seconds
+
+
+def _sent(client: Any, commands: Transaction) -> Any:
+    """Sends a command, or a transaction. Returns the reply of the client, which an asyncio client has to be awaited
+    for. The reply to a single command is not decoded."""
+    if len(commands) == 1:
+        return client.execute_command(*commands[0], NEVER_DECODE=True)
+    pipeline = client.pipeline(transaction=True)
+    for words in commands:
+        pipeline.execute_command(*words)
+    return pipeline.execute(raise_on_error=False)
+
+
+def _resumed(steps: Steps, replies: list[Any] | None, failed: BaseException | None) -> Transaction:
+    if failed is not None:
+        return steps.throw(failed)
+    return steps.send(replies or [])
+
+
+_OPEN: "weakref.WeakSet[WriteBehind]" = weakref.WeakSet()
+
+
+class WriteBehind:
+    """Collects members of a counter in this process, and merges them into a key once an interval.
+
+        with WriteBehind(redis.Redis(), "visitors", window=86400) as visitors:
+            visitors.add("ann")
+
+    The first add reads the key, or creates it with these options. All other adds are local. A thread sends what was
+    collected; `flush` does so at once, and so does `close`, which the end of the process calls too. While the server is
+    away, members are collected further. An error that no retry heals is raised by the next call. A forked child begins
+    empty.
+    """
+
+    @staticmethod
+    def _close_all() -> None:
+        """Sends the rest at the end of the process."""
+        for behind in list(_OPEN):
+            try:
+                behind.close()
+            except Exception as error:
+                logging.getLogger(__name__).error("not sent at the end of the process: %s", error)
+
+    @staticmethod
+    def _begin_all() -> None:
+        """Begins anew in a forked child, which has none of its parent's threads."""
+        for behind in list(_OPEN):
+            behind._collected.starts_empty()
+            behind._begin()
+
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        interval: float | timedelta = 1.0,
+        *,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name in _OPTIONS}
+        _check(client, wants_async=False)
+        self._client = client
+        self._interval = _seconds(interval)
+        self._collected = Collected(key, options)
+        self._begin()
+        _OPEN.add(self)
+
+    def _begin(self) -> None:
+        self._sending = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failed: BaseException | None = None
+
+    def add(self, member: Member) -> None:
+        """Adds a member."""
+        self.update((member,))
+
+    def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
+        """Adds members: any iterable, or a column as `Counter.update` takes it."""
+        self._raise_failure()
+        if self._thread is None:
+            members = self._start(members, width)
+        self._collected.collect(members, width)
+
+    def flush(self) -> None:
+        """Sends what was collected. Raises the error if that fails; it then stays collected."""
+        self._raise_failure()
+        with self._sending:
+            self._run(self._collected.flushing())
+
+    def close(self) -> None:
+        """Sends what was collected, and ends the thread. Raises the error if that fails; it may be called again."""
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._thread = None
+        self.flush()
+        _OPEN.discard(self)
+
+    def __enter__(self) -> "WriteBehind":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self, members: Any, width: int | None) -> Any:
+        with self._sending:
+            if self._thread is not None:
+                return members
+            if not self._collected.is_started():
+                member, members = first_of(members, width)
+                if member is None:
+                    return members
+                self._run(self._collected.reading(member))
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._flush_again, name="rollcall write-behind", daemon=True)
+            self._thread.start()
+        return members
+
+    def _flush_again(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                with self._sending:
+                    self._run(self._collected.flushing())
+            except Exception as error:
+                if not passes(error):
+                    self._failed = error
+
+    def _raise_failure(self) -> None:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    def _run(self, steps: Steps) -> None:
+        replies: list[Any] | None = None
+        failed: BaseException | None = None
+        while True:
+            try:
+                commands = next(steps) if replies is None and failed is None else _resumed(steps, replies, failed)
+            except StopIteration:
+                return
+            replies, failed = None, None
+            try:
+                reply = _sent(self._client, commands)
+                replies = [reply] if len(commands) == 1 else reply
+            except BaseException as error:
+                failed = error
+
+
+atexit.register(WriteBehind._close_all)  # pyright: ignore[reportPrivateUsage]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=WriteBehind._begin_all)  # pyright: ignore[reportPrivateUsage]
+
+
+class AsyncWriteBehind:
+    """`WriteBehind` for asyncio: a task sends what was collected. `add` and `update` wait only the first time."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        key: Key,
+        interval: float | timedelta = 1.0,
+        *,
+        error_rate: float | None = None,
+        exact: int | None = None,
+        bytes: int | None = None,
+        seed: int | None = None,
+        window: Seconds | None = None,
+        manual: bool = False,
+        volatile: bool = False,
+        slices: int | None = None,
+        ex: Seconds | None = None,
+        px: Seconds | None = None,
+        exat: Moment | None = None,
+        pxat: Moment | None = None,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name in _OPTIONS}
+        _check(client, wants_async=True)
+        self._client = client
+        self._interval = _seconds(interval)
+        self._collected = Collected(key, options)
+        self._sending = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._failed: BaseException | None = None
+
+    async def add(self, member: Member) -> None:
+        """Adds a member."""
+        await self.update((member,))
+
+    async def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
+        """Adds members: any iterable, or a column as `Counter.update` takes it."""
+        self._raise_failure()
+        if self._task is None:
+            members = await self._start(members, width)
+        self._collected.collect(members, width)
+
+    async def flush(self) -> None:
+        """Sends what was collected. Raises the error if that fails; it then stays collected."""
+        self._raise_failure()
+        async with self._sending:
+            await self._run(self._collected.flushing())
+
+    async def close(self) -> None:
+        """Sends what was collected, and ends the task. Raises the error if that fails; it may be called again."""
+        task, self._task = self._task, None
+        if task is not None:
+            async with self._sending:
+                task.cancel()
+        await self.flush()
+
+    async def __aenter__(self) -> "AsyncWriteBehind":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _start(self, members: Any, width: int | None) -> Any:
+        async with self._sending:
+            if self._task is None:
+                if not self._collected.is_started():
+                    member, members = first_of(members, width)
+                    if member is None:
+                        return members
+                    await self._run(self._collected.reading(member))
+                self._task = asyncio.get_running_loop().create_task(self._flush_again())
+        return members
+
+    async def _flush_again(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval)
+            try:
+                async with self._sending:
+                    await self._run(self._collected.flushing())
+            except Exception as error:
+                if not passes(error):
+                    self._failed = error
+
+    def _raise_failure(self) -> None:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    async def _run(self, steps: Steps) -> None:
+        replies: list[Any] | None = None
+        failed: BaseException | None = None
+        while True:
+            try:
+                commands = next(steps) if replies is None and failed is None else _resumed(steps, replies, failed)
+            except StopIteration:
+                return
+            replies, failed = None, None
+            try:
+                reply = await _sent(self._client, commands)
+                replies = [reply] if len(commands) == 1 else reply
+            except BaseException as error:
+                failed = error

@@ -1,0 +1,345 @@
+"""Tests counters that are collected in the process and merged once an interval."""
+
+import asyncio
+import multiprocessing
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+import redis.asyncio
+from redis.exceptions import ConnectionError, NoPermissionError, ReadOnlyError, ResponseError
+
+from rollcall_redis import Counter, ParameterError
+from rollcall_redis.redis import AsyncWriteBehind, WriteBehind
+
+FAST = 0.02
+"""An interval that the thread flushes in."""
+NEVER = 3600
+"""An interval in which only `flush` and `close` send anything."""
+
+
+@pytest.fixture
+def client(server: Any) -> Iterator[redis.Redis]:
+    with redis.Redis(port=server.port) as client:
+        client.flushall()
+        yield client
+
+
+def count(client: redis.Redis, key: str = "k") -> int:
+    return int(client.execute_command("LC.COUNT", key))  # type: ignore[no-untyped-call]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("decode", [False, True])
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_the_key_is_as_if_added_to_directly(server: Any, protocol: int, decode: bool) -> None:
+    with redis.Redis(port=server.port, protocol=protocol, decode_responses=decode) as client:
+        client.flushall()
+        for members in (3, 4000):
+            texts = [f"m{member}" for member in range(members)]
+            client.execute_command("LC.ADD", "direct", *texts)
+            with WriteBehind(client, "behind", NEVER) as behind:
+                for part in range(0, members, 1000):
+                    behind.update(texts[part : part + 1000])
+                    behind.flush()
+            direct, collected = Counter.download(client, "direct"), Counter.download(client, "behind")
+            assert direct == collected
+
+
+def test_a_thread_sends_what_was_collected(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", FAST) as behind:
+        behind.add("a")
+        behind.update(["b", "c"])
+        wait_until(lambda: count(client) == 3)
+        client.delete("k")
+        # Each interval begins empty, so what was sent before comes again only with its next add.
+        behind.add("b")
+        wait_until(lambda: count(client) == 1)
+    assert not [thread for thread in threading.enumerate() if "write-behind" in thread.name]
+
+
+def test_members_of_every_form_are_taken(client: redis.Redis) -> None:
+    tokens = np.frombuffer(b"aaaabbbbcccc", dtype="V4")
+    forms: list[tuple[Any, dict[str, int], int]] = [
+        ((text for text in ["x", "y"]), {}, 2),
+        ({"x"}, {}, 1),
+        ([], {}, 0),
+        (iter([]), {}, 0),
+        (["7", b"8"], {}, 2),
+        (tokens, {}, 3),
+        (b"aaaabbbb", {"width": 4}, 2),
+    ]
+    for members, options, expected in forms:
+        client.delete("k")
+        with WriteBehind(client, "k", NEVER) as behind:
+            behind.update(members, **options)
+        assert count(client) == expected, members
+    with WriteBehind(client, "k", NEVER) as behind, pytest.raises(TypeError):
+        behind.update("text")
+
+
+def test_a_missing_key_is_made_with_the_options(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER, error_rate=0.02, exact=10, ex=timedelta(hours=1)) as behind:
+        behind.add("a")
+        assert 3500 < client.ttl("k") <= 3600
+        behind.flush()
+        for _ in range(2):
+            client.delete("k")
+            behind.add("b")
+            behind.flush()
+            assert 3500 < client.ttl("k") <= 3600
+            made = Counter.download(client, "k")
+            assert (made.error_rate, made.exact_limit, made.members()) == (0.02, 10, [b"b"])
+        client.persist("k")
+        behind.add("c")
+        behind.flush()
+        assert client.ttl("k") == -1
+    client.delete("k")
+    with WriteBehind(client, "k", NEVER, window=40, slices=4, volatile=True) as behind:
+        behind.add("a")
+        assert 1 <= client.ttl("k") <= 51
+        behind.add("b")
+    assert count(client) == 2
+
+
+def test_parameters_are_those_of_the_key(client: redis.Redis) -> None:
+    client.execute_command(  # type: ignore[no-untyped-call]
+        "LC.RESERVE", "k", "ERROR", 0.05, "EXACT", 3, "SEED", 77, "WINDOW", 40, "MANUAL", "SLICES", 4
+    )
+    with WriteBehind(client, "k", NEVER) as behind:
+        behind.update(["a", "b"])
+        client.execute_command("LC.ADVANCE", "k", 2)  # type: ignore[no-untyped-call]
+        behind.flush()
+        # The flush has learnt of the slice. It added its first member anew, in case the key was missing.
+        behind.add("c")
+        behind.flush()
+        assert client.execute_command("LC.COUNTSINCE", "k", 1) == 2  # type: ignore[no-untyped-call]
+        assert count(client) == 3
+    made = Counter.download(client, "k")
+    assert (made.error_rate, made.exact_limit, made.seed, made.window, made.manual) == (0.05, 3, 77, 40, True)
+
+
+def test_slices_go_by_the_time_of_the_server(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The clock of the process is a day behind.
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    with WriteBehind(client, "k", NEVER, window=60, slices=60) as behind:
+        behind.update(["a", "b"])
+    assert client.execute_command("LC.COUNTSINCE", "k", 30) == 2  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    "loss", ["DEL k", "LC.CLEAR k", "LC.REM k m1", "PEXPIRE k 0", "FLUSHALL", "FLUSHDB ASYNC", "UNLINK k"]
+)
+def test_what_the_server_loses_is_back_with_its_next_add(client: redis.Redis, loss: str) -> None:
+    with WriteBehind(client, "k", NEVER) as behind:
+        for _ in range(3):
+            behind.update(["m1", "m2"])
+            behind.flush()
+            client.execute_command(*loss.split())  # type: ignore[no-untyped-call]
+    with WriteBehind(client, "k", NEVER) as behind:
+        behind.update(["m1", "m2"])
+    assert count(client) == 2
+
+
+def test_a_key_of_other_parameters_is_learnt_after_an_error(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER) as behind:
+        behind.add("a")
+        behind.flush()
+        client.delete("k")
+        client.execute_command("LC.RESERVE", "k", "ERROR", 0.0025, "SEED", 5)  # type: ignore[no-untyped-call]
+        behind.add("b")
+        with pytest.raises(ResponseError, match="counters differ in seed"):
+            behind.flush()
+        behind.flush()
+        behind.update(str(number) for number in range(1000))
+    made = Counter.download(client, "k")
+    direct = Counter(0.0025, seed=5)
+    direct.update(["b", *(str(number) for number in range(1000))])
+    assert made == direct
+
+
+class Moving(redis.Connection):
+    """A connection to the port that the class has at the moment."""
+
+    at = 0
+
+    def connect(self) -> None:
+        self.port = Moving.at
+        super().connect()  # type: ignore[no-untyped-call]
+
+
+UNREACHABLE = 1
+"""A port on which nothing listens."""
+
+
+def test_a_server_that_is_away_or_fails_over_gets_all(two_servers: tuple[int, int]) -> None:
+    first, second = two_servers
+    replica = redis.Redis(port=second)
+    replica.replicaof("127.0.0.1", first)
+    Moving.at = first
+    pool = redis.ConnectionPool(connection_class=Moving)
+    with redis.Redis(connection_pool=pool) as client, WriteBehind(client, "k", FAST) as behind:
+        sent = [f"m{member}" for member in range(400)]
+        behind.update(sent[:100])
+        behind.flush()
+        assert client.execute_command("WAIT", 1, 10_000) == 1
+        # The primary is killed, and nobody answers for a time.
+        Moving.at = UNREACHABLE
+        pool.disconnect()
+        for member in sent[100:300]:
+            behind.add(member)
+        with pytest.raises(ConnectionError):
+            behind.flush()
+        time.sleep(3 * FAST)
+        # A replica that has not been promoted yet rejects writes.
+        Moving.at = second
+        with pytest.raises(ReadOnlyError):
+            behind.flush()
+        replica.replicaof("NO", "ONE")
+        behind.update(sent[300:])
+        direct = Counter()
+        direct.update(sent)
+        wait_until(lambda: count(replica) == direct.count())
+        # The slots are those of direct adds; only the number that was exact before is kept otherwise.
+        assert Counter.download(replica, "k").estimate() == direct.estimate()
+
+
+def test_errors_that_no_retry_heals_are_raised(client: redis.Redis) -> None:
+    client.set("text", "x")
+    with pytest.raises(ResponseError, match="WRONGTYPE"), WriteBehind(client, "text", FAST) as behind:
+        behind.add("a")
+    behind = WriteBehind(client, "k", FAST)
+    behind.add("a")
+    client.delete("k")
+    client.set("k", "x")
+    behind.add("b")
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        for _ in range(2000):
+            behind.add("c")
+            time.sleep(0.01)
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        behind.close()
+    client.delete("k")
+    behind.close()
+    assert count(client) == 3
+    with pytest.raises(ResponseError, match="WINDOW"), WriteBehind(client, "k", FAST, window=60) as behind:
+        behind.add("a")
+    client.acl_setuser("reader", enabled=True, nopass=True, keys="*", categories=["+@all"], commands=["-lc.mergedump"])
+    with redis.Redis(port=client.get_connection_kwargs()["port"], username="reader", password="x") as reader:
+        behind = WriteBehind(reader, "k", NEVER)
+        behind.add("d")
+        with pytest.raises((NoPermissionError, ResponseError), match="no permissions"):
+            behind.close()
+        client.acl_setuser("reader", commands=["+lc.mergedump"])
+        behind.close()
+    client.acl_deluser("reader")
+    assert count(client) == 4
+
+
+def test_two_threads_lose_nothing(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", 0.001) as behind:
+
+        def work(name: int) -> None:
+            for member in range(3000):
+                behind.add(f"{name}:{member}")
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    direct = Counter()
+    direct.update(f"{name}:{member}" for name in range(4) for member in range(3000))
+    assert Counter.download(client, "k").count() == direct.count()
+
+
+def fork_and_add(behind: WriteBehind) -> None:
+    behind.add("child")
+    behind.close()
+
+
+def test_a_fork_starts_empty(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER) as behind:
+        behind.update(["first", "second"])
+        behind.flush()
+        client.delete("k")
+        behind.add("parent")
+        child = multiprocessing.get_context("fork").Process(target=fork_and_add, args=(behind,))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        assert Counter.download(client, "k").members() == [b"child"]
+    assert sorted(Counter.download(client, "k").members()) == [b"child", b"parent"]
+
+
+def test_the_end_of_the_process_sends_the_rest(server: Any, client: redis.Redis) -> None:
+    import subprocess
+    import sys
+
+    script = f"""
+import redis
+from rollcall_redis.redis import WriteBehind
+WriteBehind(redis.Redis(port={server.port}), "k", 3600).update(["a", "b"])
+"""
+    subprocess.run([sys.executable, "-P", "-c", script], check=True)
+    assert count(client) == 2
+
+
+def test_wrong_arguments_are_named(client: redis.Redis) -> None:
+    with pytest.raises(ParameterError, match="interval must be above 0 and at most a day, got 0 seconds"):
+        WriteBehind(client, "k", 0)
+    with pytest.raises(TypeError, match="got a pipeline"):
+        WriteBehind(client.pipeline(), "k")
+    with pytest.raises(TypeError, match="use WriteBehind"):
+        AsyncWriteBehind(client, "k")
+    with pytest.raises(TypeError, match="use AsyncWriteBehind"):
+        WriteBehind(redis.asyncio.Redis(), "k")
+
+
+def test_asyncio(server: Any, client: redis.Redis) -> None:
+    async def work() -> None:
+        async with redis.asyncio.Redis(port=server.port) as other:
+            async with AsyncWriteBehind(other, "k", FAST) as behind:
+                await asyncio.gather(*(behind.update([f"{name}", f"{name}:x"]) for name in range(50)))
+                for _ in range(1000):
+                    if count(client) == 100:
+                        break
+                    await asyncio.sleep(0.01)
+                assert count(client) == 100
+                await behind.add("last")
+            assert count(client) == 101
+            behind = AsyncWriteBehind(other, "k", NEVER)
+            await behind.add("more")
+            client.set("k", "x")
+            with pytest.raises(ResponseError, match="WRONGTYPE"):
+                await behind.flush()
+            client.delete("k")
+            await behind.close()
+            assert count(client) == 1
+
+    asyncio.run(work())
+
+
+def test_a_cluster(cluster: int) -> None:
+    with redis.RedisCluster(host="127.0.0.1", port=cluster) as client:
+        members = [str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))) for number in range(1000)]
+        for key in ("a", "b", "c"):
+            with WriteBehind(client, key, NEVER, window=3600) as behind:
+                behind.update(members[:500])
+                behind.flush()
+                behind.update(members[500:])
+            direct = Counter()
+            direct.update(members)
+            assert client.execute_command("LC.COUNT", key) == direct.count()
