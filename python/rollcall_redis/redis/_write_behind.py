@@ -84,6 +84,8 @@ class Collected:
         self._counter: Counter | None = None
         self._member: bytes | None = None
         """A member of the counter; None if the counter is empty."""
+        self._follows_clock = False
+        """Whether the key has a window that goes by the server's clock."""
         self._is_known = False
         """Whether the parameters are those of the key, as far as this process knows."""
 
@@ -97,10 +99,15 @@ class Collected:
         return self._empty is not None
 
     def now(self) -> int | None:
-        return int(time.monotonic() + self._offset) if self._follows_clock() else None
+        return int(time.monotonic() + self._offset) if self._follows_clock else None
 
-    def _follows_clock(self) -> bool:
-        return self._empty is not None and self._empty.window is not None and not self._empty.manual
+    def collect_one(self, member: Member) -> bool:
+        """Adds a member, unless it is the first since the last flush. Returns whether it did."""
+        with self._lock:
+            if self._member is None or self._counter is None:
+                return False
+            self._counter.add(member, self.now())
+        return True
 
     def collect(self, items: Any, width: int | None) -> None:
         with self._lock:
@@ -130,6 +137,7 @@ class Collected:
             if self._empty is None or self._member is None:
                 self._counter = empty.copy()
             self._empty, self._is_known = empty, True
+            self._follows_clock = empty.window is not None and not empty.manual
 
     def flushing(self) -> Steps:
         """Sends what was collected since the last flush. After an error it is collected again."""
@@ -154,7 +162,7 @@ class Collected:
             for reply in replies:
                 if isinstance(reply, Exception):
                     raise reply
-            clock = (yield [["TIME"]])[0] if self._follows_clock() else None
+            clock = (yield [["TIME"]])[0] if self._follows_clock else None
         except BaseException:
             self._is_known = False
             with self._lock:
@@ -335,7 +343,8 @@ class WriteBehind:
 
     def add(self, member: Member) -> None:
         """Adds a member."""
-        self.update((member,))
+        if self._failed is not None or self._thread is None or not self._collected.collect_one(member):
+            self.update((member,))
 
     def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
@@ -447,7 +456,8 @@ class AsyncWriteBehind:
 
     async def add(self, member: Member) -> None:
         """Adds a member."""
-        await self.update((member,))
+        if self._failed is not None or self._task is None or not self._collected.collect_one(member):
+            await self.update((member,))
 
     async def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
