@@ -181,7 +181,7 @@ lint: ## Check formatting, clippy, doc comments, the library's public names, lay
 surface: ## Rewrite core/surface.txt, the list of the library's public names
 	@scripts/check_crates.sh surface
 
-DEMOS := message_summary push_dedupe contact_limit leases
+DEMOS := message_summary push_dedupe contact_limit leases write_behind
 
 demo: ## Run the example services on real input, and fifty workers that compete for ten seats; each example has its own server
 	@scripts/setup.sh build server words

@@ -17,7 +17,7 @@ use redis::cluster::{ClusterClient, ClusterConnection};
 use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisResult, Value};
 
 /// Errors: of the cluster, and replies that do not fit the command.
-pub type Failure = Box<dyn std::error::Error>;
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A node: host and port.
 type Node = (String, u16);

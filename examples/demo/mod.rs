@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use redis::{Connection, RedisResult};
 
 /// Any failure of an example other than a broken promise.
-pub type Failure = Box<dyn std::error::Error>;
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs an example on the server at `ROLLCALL_URL`. `measure` may use keys that begin with `prefix`, and fills in the
 /// promises. The keys are deleted afterwards, also after a failure. Fails if a promise was not kept.

@@ -1,0 +1,134 @@
+//! Write-behind: a hot counter gets one command an interval, however often the application adds.
+//!
+//! Four threads add a million visits of a page. They add to a counter of the process, and every 100 milliseconds a
+//! thread sends it.
+//!
+//! - `DUMP key` gives the parameters of the key, so that the counter of the process can be merged into it.
+//! - `LC.MERGEDUMP key bytes` merges it. The reply may be lost: to merge it again changes nothing.
+//! - `LC.INSERT key EX seconds ITEMS member` before it, in the same transaction, makes a missing key with its time to
+//!   live. On a key that exists it adds a member that is merged anyway.
+//!
+//! Each interval begins with an empty counter. So what the server loses, here by a `DEL`, comes again with its next
+//! add. For Python, the package has this as the class `WriteBehind`.
+
+mod demo;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use demo::{Bounds, Failure, Promises, thousands};
+use redis::{Connection, Value};
+use rollcall_core::counting::Counter;
+use rollcall_core::persist;
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
+use rollcall_core::window::Time;
+use rollcall_fuzz::random::Random;
+
+const PREFIX: &str = "rollcall-demo:behind:";
+const KEY: &str = "rollcall-demo:behind:visitors";
+const TTL_SECONDS: u64 = 3600;
+const INTERVAL: Duration = Duration::from_millis(100);
+const THREADS: u64 = 4;
+const VISITS: u64 = 250_000;
+const VISITORS: u64 = 50_000;
+
+/// Members that were added since the last flush.
+struct WriteBehind {
+    key: &'static str,
+    /// A counter with the parameters of the key, and one of its members. Without a member it is empty.
+    collected: Mutex<(Counter, Option<String>)>,
+}
+
+impl WriteBehind {
+    /// Makes the key if it is missing, and reads its parameters.
+    fn new(key: &'static str, first: &str, server: &mut Connection) -> Result<Self, Failure> {
+        creation(key, first).exec(server)?;
+        let payload: Vec<u8> = redis::cmd("DUMP").arg(key).query(server)?;
+        let of_key: Counter = persist::from_bytes(&payload, &MaxBytes(64 << 20))?;
+        Ok(WriteBehind { key, collected: Mutex::new((of_key.new_like()?, None)) })
+    }
+
+    fn add(&self, member: &str) -> Result<(), Failure> {
+        let (counter, first) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| member.to_owned());
+        counter.live(Time::Reached).add(member, &Unlimited)?;
+        Ok(())
+    }
+
+    /// Sends what was collected. If that fails, it is collected again.
+    fn flush(&self, server: &mut Connection) -> Result<(), Failure> {
+        let (counter, Some(first)) = ({
+            let (counter, first) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+            let empty = counter.new_like()?;
+            (std::mem::replace(counter, empty), first.take())
+        }) else {
+            return Ok(());
+        };
+        let bytes = persist::to_bytes(&counter)?;
+        let merge = redis::cmd("LC.MERGEDUMP").arg(self.key).arg(bytes).to_owned();
+        let mut transaction = redis::pipe();
+        let sent =
+            transaction.atomic().add_command(creation(self.key, &first)).add_command(merge).query::<Value>(server);
+        if sent.is_err() {
+            let (newer, member) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+            newer.live(Time::Reached).merge(&[&counter], &Unlimited)?;
+            *member = Some(first);
+        }
+        sent.map(drop).map_err(Failure::from)
+    }
+}
+
+/// The command that makes the key, if it is missing, with a member.
+fn creation(key: &str, member: &str) -> redis::Cmd {
+    redis::cmd("LC.INSERT").arg(key).arg("EX").arg(TTL_SECONDS).arg("ITEMS").arg(member).to_owned()
+}
+
+fn main() -> ExitCode {
+    demo::run(PREFIX, visit)
+}
+
+fn visit(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    println!("{} visits by {THREADS} threads; the key is deleted once meanwhile\n", thousands(THREADS * VISITS));
+    let behind = WriteBehind::new(KEY, "0", server)?;
+    let (is_done, mut flushes) = (AtomicBool::new(false), 0);
+    scope(|scope| {
+        let behind = &behind;
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || add_visits(thread, behind))).collect();
+        let sending = scope.spawn(|| -> Result<u64, Failure> {
+            let mut own = demo::connect()?;
+            let mut flushes = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                sleep(INTERVAL);
+                behind.flush(&mut own)?;
+                flushes += 1;
+            }
+            Ok(flushes)
+        });
+        redis::cmd("DEL").arg(KEY).exec(server)?;
+        for thread in threads {
+            thread.join().map_err(|_| "a thread has panicked")??;
+        }
+        is_done.store(true, Ordering::Relaxed);
+        flushes = sending.join().map_err(|_| "the sending thread has panicked")??;
+        behind.flush(server)
+    })?;
+    let direct: Counter = (0..VISITORS).map(|visitor| visitor.to_string()).collect();
+    let (count,): (u64,) = redis::pipe().cmd("LC.COUNT").arg(KEY).query(server)?;
+    let ttl: f64 = redis::cmd("TTL").arg(KEY).query(server)?;
+    promises.same("visitors, as if each had been added directly", direct.count(), count);
+    promises.number("seconds to live of the key", &Bounds::between(1.0, TTL_SECONDS as f64), ttl, "");
+    promises.report("visits for each command", thousands(THREADS * VISITS / flushes.max(1)));
+    Ok(())
+}
+
+/// Adds visits of random visitors, and in the end one of each.
+fn add_visits(thread: u64, behind: &WriteBehind) -> Result<(), Failure> {
+    let mut random = Random::new(thread);
+    for _ in 0..VISITS {
+        behind.add(&random.below(VISITORS).to_string())?;
+    }
+    (0..VISITORS).try_for_each(|visitor| behind.add(&visitor.to_string()))
+}
