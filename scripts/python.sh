@@ -6,7 +6,9 @@
 #   scripts/python.sh plain             build a wheel for this machine, compiled like the tests, into
 #                                       target/python/plain/
 #   scripts/python.sh test              check format and types, and run python/tests with the plain wheel installed
-#   scripts/python.sh bench [OPTION..]  run python/benches with the wheel installed
+#   scripts/python.sh bench [OPTION..]  run python/benches/bench.py with the wheel installed
+#   scripts/python.sh behind [--quick]  run python/benches/write_behind.py on the server at ROLLCALL_URL, with the plain
+#                                       wheel installed
 #
 # Each version of Python has a virtual environment in target/python/, with the packages that
 # python/tests/requirements.txt or python/benches/requirements.txt pins. It is made again when the pins change. The
@@ -162,6 +164,11 @@ case "${1:-}" in
         path=$(environment python3 "$sources/benches/requirements.txt")
         install_wheel "$path" "$wheels"
         PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/bench.py" "${@:2}"
+        ;;
+    behind)
+        path=$(environment python3 "$sources/tests/requirements.txt")
+        install_wheel "$path" "$plain"
+        PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/write_behind.py" "${@:2}" "$ROLLCALL_URL"
         ;;
     *)
         sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2

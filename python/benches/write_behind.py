@@ -1,6 +1,6 @@
 """Compares write-behind with direct adds: four processes add members by Zipf's law to one counter.
 
-    write_behind.py [--quick] PORT
+    write_behind.py [--quick] URL
 
 It prints the server's processor time and bytes for both ways, how old the key was at most, and the time of the client.
 The server must have no other clients, and its data is deleted.
@@ -49,9 +49,9 @@ class Noted(WriteBehind):
         self.ended = [*getattr(self, "ended", []), time.monotonic()]
 
 
-def behind(port: int, items: list[str]) -> dict[str, float]:
+def behind(url: str, items: list[str]) -> dict[str, float]:
     parts = [items[start : start + 1000] for start in range(0, len(items), 1000)]
-    client, busy, begun = redis.Redis(port=port), 0.0, time.monotonic()
+    client, busy, begun = redis.Redis.from_url(url), 0.0, time.monotonic()
     with Noted(client, "behind", INTERVAL) as collected:
         for number, part in enumerate(parts):
             due = begun + SECONDS * number / len(parts)
@@ -64,17 +64,17 @@ def behind(port: int, items: list[str]) -> dict[str, float]:
     return {"flushes": len(ended) - 1, "oldest": max(ages), "client": busy / len(items)}
 
 
-def direct(port: int, items: list[str]) -> dict[str, float]:
-    counters, start = Rollcall(redis.Redis(port=port)).lc, time.perf_counter()
+def direct(url: str, items: list[str]) -> dict[str, float]:
+    counters, start = Rollcall(redis.Redis.from_url(url)).lc, time.perf_counter()
     for at in range(0, len(items), LIST):
         counters.add("direct", *items[at : at + LIST])
     return {"client": (time.perf_counter() - start) / len(items)}
 
 
-def work(way: Any, port: int, total: int, process: int, barrier: Any, results: Any) -> None:
+def work(way: Any, url: str, total: int, process: int, barrier: Any, results: Any) -> None:
     items = adds(total, process)
     barrier.wait()
-    results.put(way(port, items))
+    results.put(way(url, items))
     barrier.wait()
 
 
@@ -85,10 +85,10 @@ def used(client: redis.Redis) -> tuple[float, float, float]:
     return cpu["used_cpu_user"] + cpu["used_cpu_sys"], transferred, time.monotonic()
 
 
-def measured(client: redis.Redis, port: int, way: Any, total: int) -> dict[str, Any]:
+def measured(client: redis.Redis, url: str, way: Any, total: int) -> dict[str, Any]:
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(PROCESSES + 1), context.Queue()
-    arguments = [(way, port, total, process, barrier, results) for process in range(PROCESSES)]
+    arguments = [(way, url, total, process, barrier, results) for process in range(PROCESSES)]
     processes = [context.Process(target=work, args=each) for each in arguments]
     for process in processes:
         process.start()
@@ -123,13 +123,13 @@ def time_of_one(client: redis.Redis) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a hundredth of the adds")
-    parser.add_argument("port", type=int)
+    parser.add_argument("url")
     arguments = parser.parse_args()
     total = 100_000 if arguments.quick else 10_000_000
-    client = redis.Redis(port=arguments.port)
+    client = redis.Redis.from_url(arguments.url)
     client.flushall()
-    collected = measured(client, arguments.port, behind, total)
-    sent = measured(client, arguments.port, direct, total)
+    collected = measured(client, arguments.url, behind, total)
+    sent = measured(client, arguments.url, direct, total)
     counts = [client.execute_command("LC.COUNT", key) for key in ("behind", "direct")]  # type: ignore[no-untyped-call]
     assert counts[0] == counts[1], counts
     print(f"{total} adds by {PROCESSES} processes, {counts[0]} distinct, both ways")
