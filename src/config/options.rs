@@ -18,7 +18,7 @@ use crate::server::pages::huge;
 /// How an option's value is parsed, and how it is stored in 64 bits.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
-    /// A whole number, which the server registers as a numeric option.
+    /// A whole number.
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may have a unit such as `mb`.
     Bytes { min: i64, max: i64 },
@@ -26,14 +26,13 @@ pub enum SettingKind {
     BytesOrZero { min: i64, max: i64 },
     /// One of the `words`, stored as its index.
     Choice { words: &'static [&'static CStr] },
-    /// Any `u64`, registered as a string, because the server's numeric options are signed.
+    /// Any `u64`.
     Seed,
     /// A rate, stored as the bits of an `f64`.
     Rate { min: f64, max: f64 },
     /// The error rate of filters, stored as the bits of an `f64`. RedisBloom has this option too.
     FilterRate,
-    /// A whole number for an option that RedisBloom has too. It is registered as text, because the server's numeric
-    /// options have other error texts than RedisBloom's.
+    /// A whole number for an option that RedisBloom has too.
     FilterWhole { min: i64, max: i64 },
 }
 
@@ -156,6 +155,9 @@ impl Setting {
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
             SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
+            SettingKind::Choice { words } => {
+                words.get(bits as usize).map_or(String::new(), |word| word.to_string_lossy().into_owned())
+            }
             _ => bits.to_string(),
         }
     }

@@ -1,12 +1,12 @@
 //! Registers the module's options with the server.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::PoisonError;
 
 use redis_module::raw;
 
-use super::options::{ALL, CUCKOO, Commands, Setting, SettingKind, commands_at_first};
+use super::options::{ALL, CUCKOO, Commands, Setting, commands_at_first};
 use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, WARNING, guard};
@@ -37,43 +37,18 @@ pub fn register(ctx: Ctx) -> bool {
     loaded
 }
 
-/// Registers an option under `name`. Returns false if another module has the name.
+/// Registers an option under `name`, as text: for numbers and words, the server would have error texts of its own.
+/// Returns false if another module has the name.
 fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> bool {
     let fixed = if option.is_fixed { raw::REDISMODULE_CONFIG_IMMUTABLE } else { raw::REDISMODULE_CONFIG_DEFAULT };
     let flags: c_uint = fixed | flag;
     let data = (&raw const *option).cast_mut().cast::<c_void>();
-    let (ctx, name, initial) = (ctx.as_ptr(), name.as_ptr(), option.initial());
-    let numeric = |flags, min, max| {
-        let (initial, get, set) = (initial.cast_signed(), Some(get_number as _), Some(set_number as _));
-        // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`.
-        unsafe { api!(RedisModule_RegisterNumericConfig(ctx, name, initial, flags, min, max, get, set, None, data)) }
-    };
-    let registered = match option.kind {
-        SettingKind::Whole { min, max } => numeric(flags, min, max),
-        SettingKind::Bytes { min, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, min, max),
-        SettingKind::BytesOrZero { min: _, max } => numeric(flags | raw::REDISMODULE_CONFIG_MEMORY, 0, max),
-        SettingKind::Choice { words } => {
-            let mut texts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
-            let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
-            let (texts, numbers, count) = (texts.as_mut_ptr(), numbers.as_ptr(), numbers.len() as c_int);
-            let (initial, get, set) = (initial as c_int, Some(get_choice as _), Some(set_choice as _));
-            // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`. The
-            // server copies words and numbers.
-            unsafe {
-                api!(RedisModule_RegisterEnumConfig(
-                    ctx, name, initial, flags, texts, numbers, count, get, set, None, data
-                ))
-            }
-        }
-        SettingKind::Seed | SettingKind::Rate { .. } | SettingKind::FilterRate | SettingKind::FilterWhole { .. } => {
-            let text = CString::new(option.print(initial)).unwrap_or_default();
-            let (initial, get, set) = (text.as_ptr(), Some(get_text as _), Some(set_text as _));
-            // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`. The
-            // server copies the default.
-            unsafe { api!(RedisModule_RegisterStringConfig(ctx, name, initial, flags, get, set, None, data)) }
-        }
-    };
-    registered == OK
+    let initial = CString::new(option.print(option.initial())).unwrap_or_default();
+    let (ctx, name, initial) = (ctx.as_ptr(), name.as_ptr(), initial.as_ptr());
+    let (get, set) = (Some(get as _), Some(set as _));
+    // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`. The server copies
+    // the initial text.
+    OK == unsafe { api!(RedisModule_RegisterStringConfig(ctx, name, initial, flags, get, set, None, data)) }
 }
 
 /// The option for which the server called a callback.
@@ -85,71 +60,7 @@ unsafe fn setting(data: *mut c_void) -> &'static Setting {
     unsafe { &*data.cast::<Setting>() }
 }
 
-/// Sets an option to the value that `read` returns. If `read` fails, its error text is stored in `place` for the
-/// server.
-///
-/// # Safety
-/// `data` is the pointer with which the option was registered, and `place` is the pointer that the server passed to the
-/// callback.
-unsafe fn set(
-    data: *mut c_void,
-    place: *mut *mut RedisModuleString,
-    read: impl FnOnce(&Setting) -> Result<u64, String>,
-) -> c_int {
-    guard(
-        "a configuration setter",
-        // SAFETY: the caller promises that the pointers are valid. The server copies the error text into a string, and
-        // frees this string later.
-        || unsafe {
-            let option = setting(data);
-            match read(option) {
-                Ok(bits) => {
-                    option.set(bits);
-                    return OK;
-                }
-                Err(_) if place.is_null() => {}
-                Err(why) => *place = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())),
-            }
-            ERR
-        },
-        || ERR,
-    )
-}
-
-unsafe extern "C" fn get_number(_name: *const c_char, data: *mut c_void) -> c_longlong {
-    // SAFETY: the server passes the pointer that was registered.
-    unsafe { setting(data) }.bits().cast_signed()
-}
-
-unsafe extern "C" fn set_number(
-    _name: *const c_char,
-    value: c_longlong,
-    data: *mut c_void,
-    error: *mut *mut RedisModuleString,
-) -> c_int {
-    // For [`SettingKind::BytesOrZero`], the server checks only that the number is 0 or more. `parse` also rejects
-    // numbers between 0 and the minimum.
-    // SAFETY: the server passes the pointer that was registered, and a pointer for an error text.
-    unsafe { set(data, error, |option| option.parse(value.to_string().as_bytes())) }
-}
-
-unsafe extern "C" fn get_choice(_name: *const c_char, data: *mut c_void) -> c_int {
-    // SAFETY: the server passes the pointer that was registered.
-    unsafe { setting(data) }.bits() as c_int
-}
-
-unsafe extern "C" fn set_choice(
-    _name: *const c_char,
-    value: c_int,
-    data: *mut c_void,
-    error: *mut *mut RedisModuleString,
-) -> c_int {
-    let bits = u64::from(value.unsigned_abs());
-    // SAFETY: the server passes the pointer that was registered, and a pointer for an error text.
-    unsafe { set(data, error, |option| (option.check)(bits).map(|()| bits)) }
-}
-
-unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
+unsafe extern "C" fn get(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
     guard(
         "a configuration getter",
         || {
@@ -163,13 +74,29 @@ unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut R
     )
 }
 
-unsafe extern "C" fn set_text(
+/// Sets an option. If the value is rejected, the reason is stored in `error` for the server.
+unsafe extern "C" fn set(
     _name: *const c_char,
     value: *mut RedisModuleString,
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // SAFETY: the server passes the pointer that was registered, and a pointer for an error text; the value lives
-    // during the call.
-    unsafe { set(data, error, |option| option.parse(Arg::new(value).bytes())) }
+    guard(
+        "a configuration setter",
+        // SAFETY: the server passes the pointer that was registered, a value that lives during the call, and a pointer
+        // for an error text. It copies the text into a string, and frees this string later.
+        || unsafe {
+            let option = setting(data);
+            match option.parse(Arg::new(value).bytes()).and_then(|bits| (option.check)(bits).map(|()| bits)) {
+                Ok(bits) => {
+                    option.set(bits);
+                    return OK;
+                }
+                Err(_) if error.is_null() => {}
+                Err(why) => *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())),
+            }
+            ERR
+        },
+        || ERR,
+    )
 }
