@@ -23,8 +23,11 @@
 //! # Ok::<(), rollcall_core::error::Error>(())
 //! ```
 
+use std::alloc::Layout;
+
 use crate::admission::{Admission, Room, Terms};
 use crate::error::Error;
+use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, Unlimited, try_collect};
 use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
@@ -51,7 +54,8 @@ pub struct Outcome<F> {
     pub expired: F,
 }
 
-/// What filters and counters with windows can do. No type of another crate can implement the trait.
+/// What filters and counters can do: changes, windows of time, and what a server asks about memory. No type of another
+/// crate can implement the trait.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, Params};
@@ -96,6 +100,17 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// Lowers the numbers of all slices by the same amount, so that the newest slice gets the number `slice`. This is
     /// needed after the clock was set back.
     fn rebase(&mut self, slice: u64);
+
+    /// Moves the window as `due` says. The server module calls this method.
+    #[doc(hidden)]
+    fn make(&mut self, due: Move) -> Self::Expired {
+        match due {
+            Move::Stay => {}
+            Move::Advance(slice) => return self.advance(slice),
+            Move::Rebase(slice) => self.rebase(slice),
+        }
+        Self::Expired::default()
+    }
 
     /// Whether adding an item again makes it expire later. The server module calls this method.
     #[doc(hidden)]
@@ -162,6 +177,24 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// Implements [`Live::merge`].
     #[doc(hidden)]
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error>;
+
+    /// Calls `visit` with the size and alignment of every heap allocation that the value owns. The server module calls
+    /// this method.
+    #[doc(hidden)]
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
+
+    /// The bytes of the value, computed in constant time. Memory that several values may share is left out. The server
+    /// module calls this method.
+    #[doc(hidden)]
+    fn num_bytes(&self) -> u64;
+
+    /// Lets `mover` move the large buffer `index`. Returns false if there is no such buffer. The server module calls
+    /// this method.
+    ///
+    /// # Panics
+    /// If `mover` returns another number of elements than it was given.
+    #[doc(hidden)]
+    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool;
 }
 
 impl<'v, T: Windowed> Live<'v, T> {
@@ -188,12 +221,9 @@ impl<'v, T: Windowed> Live<'v, T> {
 
     /// Moves the window as `due` says, and records this in the outcome.
     pub(crate) fn make(&mut self, due: Move) {
-        match due {
-            Move::Stay => return,
-            Move::Advance(slice) => self.outcome.expired = self.value.advance(slice),
-            Move::Rebase(slice) => self.value.rebase(slice),
+        if due != Move::Stay {
+            (self.outcome.expired, self.outcome.before) = (self.value.make(due), due);
         }
-        self.outcome.before = due;
     }
 
     /// Adds an item, and returns whether it was new. To a filter, an item is not new if the filter may contain it.
@@ -367,65 +397,5 @@ impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     }
 }
 
-/// Methods that make tests shorter: changes at the newest slice or at a given time.
 #[cfg(test)]
-macro_rules! short_forms {
-    ($value:ty) => {
-        impl $value {
-            pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
-                self.live(Time::Reached).add(item, limit)
-            }
-
-            pub(crate) fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-                &mut self,
-                items: impl IntoIterator<Item = &'a I>,
-                limit: &impl SizeLimit,
-                added: impl FnMut(bool),
-            ) -> Result<(), Error> {
-                self.live(Time::Reached).add_all(items, limit, added)
-            }
-
-            pub(crate) fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-                &mut self,
-                items: impl ExactSizeIterator<Item = &'a I>,
-                terms: Terms,
-                limit: &impl SizeLimit,
-            ) -> Result<Vec<Admission>, Error> {
-                self.live(Time::Reached).admit(items, terms, limit)
-            }
-
-            pub(crate) fn advance_due(&mut self, time: Time) -> crate::window::Move {
-                let mut live = self.live(time);
-                let due = live.due();
-                live.make(due);
-                due
-            }
-
-            pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-                &mut self,
-                items: impl ExactSizeIterator<Item = &'a I>,
-                terms: Terms,
-                time: Time,
-                limit: &impl SizeLimit,
-            ) -> Result<(Vec<Admission>, crate::live::Outcome<<Self as Windowed>::Expired>), Error> {
-                let mut live = self.live(time);
-                let reported = live.admit(items, terms, limit)?;
-                Ok((reported, live.finish()))
-            }
-
-            pub(crate) fn merge_at(
-                &mut self,
-                others: &[&Self],
-                time: Time,
-                limit: &impl SizeLimit,
-            ) -> Result<crate::live::Outcome<<Self as Windowed>::Expired>, Error> {
-                let mut live = self.live(time);
-                live.merge(others, limit)?;
-                Ok(live.finish())
-            }
-        }
-    };
-}
-
-#[cfg(test)]
-pub(crate) use short_forms;
+pub(crate) mod tests;

@@ -6,9 +6,9 @@ pub mod hash {
     pub use crate::hash::{Hash128, checksum, hash64, hash128};
 }
 
-/// Functions that measure and move the memory of filters and counters.
+/// Moving the memory of filters and counters.
 pub mod heap {
-    pub use crate::heap::{Mover, OnHeap};
+    pub use crate::heap::Mover;
 }
 
 /// The fields of `BF.INFO` and `LC.INFO`.

@@ -8,7 +8,6 @@ use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::counting::layout;
-use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Partial, PartialCounter, Stored, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
 

@@ -6,7 +6,6 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Partial, Stored, rdb, redisbloom};
 use rollcall_core::window::Time;
 
@@ -22,7 +21,7 @@ const ASKED: usize = 16;
 const TIMES: [Time; 4] = [Time::Reached, Time::At(0), Time::At(1_800_000_000), Time::At(u64::MAX)];
 
 /// A filter or a counter, as the fuzz targets use it.
-pub trait Family: Stored + OnHeap {
+pub trait Family: Stored + Windowed {
     /// Makes a value from the input, with the items that the input chooses.
     ///
     /// # Errors

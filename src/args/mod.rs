@@ -186,17 +186,17 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun, Opt::WithRoom
 pub const ITEMS: &[Opt] = &[Opt::Width, Opt::Items];
 
 /// The options of `QUERY`.
-pub const QUERY: Allowed = &[&[Opt::Since], ITEMS];
+pub const QUERY: Allowed<'static> = &[&[Opt::Since], ITEMS];
 
 /// The options that a command takes, in the order in which errors list them.
-pub type Allowed = &'static [&'static [Opt]];
+pub type Allowed<'a> = &'a [&'static [Opt]];
 
 /// The error for a capacity in a command on counters.
 pub const NO_CAPACITY: &str = "a counter needs no CAPACITY: its ERROR holds for any number of members";
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
 /// may also have `SLICE`.
-pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
+pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed<'_>) -> Result<Options, CommandError> {
     let slice: &[Opt] = if must_obey(ctx) { &[Opt::Slice] } else { &[] };
     let allowed = || allowed.iter().copied().flatten().chain(slice).copied();
     let takes_items = allowed().any(|option| option == Opt::Items);

@@ -6,7 +6,6 @@ use rollcall_core::error::Parameter;
 use rollcall_core::live::Live;
 use rollcall_core::window::{ClockSource, Move};
 
-use super::changes::Changing;
 use super::effects::{Effects, announce};
 use super::keyspace::value_mut;
 use super::windows::{expiry_of, no_window, time_of};
@@ -14,7 +13,7 @@ use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
-use crate::types::family::change;
+use crate::types::family::{Family, change};
 use crate::types::names::Verb;
 
 enum To {
@@ -35,7 +34,7 @@ fn read_target(args: Args<'_>) -> Result<To, CommandError> {
 }
 
 /// Runs `ADVANCE key slice | CLOCK`, and the replicated form `ADVANCE key slice REBASE`.
-pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn advance<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let to = read_target(args)?;
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
@@ -66,7 +65,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
 
 /// Moves the window to the system clock's slice, and returns how it moved. A replica does nothing here, because the
 /// primary sends a separate command for this.
-fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
+fn use_system_clock<T: Family>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;
     }
@@ -81,7 +80,7 @@ fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
 }
 
 /// Moves the window of `value` to the target `to`. Returns whether the value changed.
-fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
+fn go_to<T: Family>(value: &mut T, to: &To) -> bool {
     let (window, newest) = (value.window().copied(), value.newest_slice());
     if window.is_none() {
         return false;
@@ -97,7 +96,7 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
 }
 
 /// Checks the target `to` that a client gave.
-fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
+fn check<T: Family>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
     let (window, present) = window.ok_or_else(no_window::<T>)?;
     let reject =

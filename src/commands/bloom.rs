@@ -1,98 +1,23 @@
 //! The commands BF.* and RF.*, which work on Bloom filters.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, Present, SubFilterInfo};
-use rollcall_core::error::Error;
-use rollcall_core::live::{Live, Windowed};
-use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::heap::OnHeap;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Present, SubFilterInfo};
+use rollcall_core::live::Windowed;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 use rollcall_core::unstable::size_limit::try_reserve;
-use rollcall_core::window::Time;
 
-use super::changes::{self, Added, AddedItems, Changing};
-use super::creation::filters::Creation;
-use super::effects::Creating;
+use super::filters::{Creation, obeyed_reservation, reported};
 use super::keyspace::value;
-use super::windows::{self, NO_SINCE, bad_since, time_of};
-use super::{info, obeyed};
-use crate::args::{self, Allowed, Items, Opt, Options};
+use super::windows::{NO_SINCE, bad_since, time_of};
+use super::{changes, info};
+use crate::args::{self, Items};
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
 use crate::reply;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Args, Ctx, Key, Mode};
-use crate::server::metrics::{FILTER_ITEMS_REJECTED, Metric};
-use crate::server::reclaim;
-use crate::types::entry::finalize;
+use crate::server::ffi::{Args, Ctx, Mode};
+use crate::types::family::{Added, AddedItems};
 use crate::types::names::Verb;
-
-const OF_INSERT: &[Opt] =
-    &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout];
-/// The options of a replicated `BF.INSERT`. Expiry options are left out: this module never replicates them, and
-/// RedisBloom reads `EX` as `EXPANSION`.
-const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::ITEMS];
-
-impl Changing for BloomFilter {
-    type Creation = Creation;
-    const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY, args::ITEMS];
-    const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY, args::ITEMS];
-    const ITEMS_REJECTED: &'static Metric = &FILTER_ITEMS_REJECTED;
-
-    fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
-        let given = |allowed| changes::options::<Self>(ctx, args, allowed);
-        if !must_obey(ctx) {
-            return given(Self::INSERT_OPTIONS);
-        }
-        // A replicated command that this module's parser rejects may come from RedisBloom, and is then parsed as
-        // RedisBloom parses it.
-        given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
-    }
-
-    /// Adds items and replies for each whether it was new, as [`reply::added`] says.
-    fn add_all<'i>(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        items: impl ExactSizeIterator<Item = &'i [u8]>,
-        limit: &ServerLimit,
-        is_new_key: bool,
-        as_text: bool,
-    ) -> Added {
-        let (mut answers, len) = (Vec::new(), items.len());
-        let outcome = try_reserve(&mut answers, len)
-            .and_then(|()| live.add_all(items, limit, |is_new| answers.push(reply::answer(is_new))));
-        let error = outcome.err().and_then(|error| obeyed::reported(ctx, error));
-        let new = answers.iter().filter(|&&answer| answer == reply::YES).count();
-        let added = AddedItems::First(answers.len());
-        // If the first item is rejected, the key is not created.
-        if is_new_key && answers.is_empty() && error.is_some() {
-            return Added { items: added, new, error };
-        }
-        reply::added(ctx, answers, len, error, as_text);
-        Added { items: added, new, error: None }
-    }
-
-    /// Completes a partially loaded filter with zeros. RedisBloom adds items to such a filter and acknowledges the
-    /// command, so a replica must do the same.
-    fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
-        finalize::<Self>(key, true)
-    }
-
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
-        limit.check(0, OnHeap::num_bytes(first))?;
-        let mut union = first.try_clone()?;
-        union.live(Time::Reached).merge(others, limit)?;
-        Ok(union)
-    }
-
-    fn emptied(&self) -> Result<Option<Self>, Error> {
-        (!self.is_empty()).then(|| self.new_like(&Unlimited)).transpose()
-    }
-
-    fn dispose(expired: Expired) {
-        reclaim::dispose(expired, |expired| expired.num_bytes() as usize);
-    }
-}
 
 /// A view of `filter` at the time of the command, without expired items.
 fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
@@ -103,7 +28,7 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 /// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, expiry) = match must_obey(ctx) {
-        true => obeyed::reservation(ctx, args),
+        true => obeyed_reservation(ctx, args),
         false => Creation::from_reservation(ctx, args, Creation::from_options),
     }?;
     changes::reserve::<BloomFilter>(ctx, args, &creation, expiry)
@@ -116,7 +41,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     changes::add::<BloomFilter>(ctx, addition, &limit, |live, _| {
         let (items, is_new, error) = match live.add(args.get(2).bytes(), &limit) {
             Ok(is_new) => (1, is_new, None),
-            Err(error) => (0, false, obeyed::reported(ctx, error)),
+            Err(error) => (0, false, reported(ctx, error)),
         };
         if error.is_none() {
             ctx.reply_bool(is_new);

@@ -14,64 +14,20 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
 
-use super::effects::{Creating, Effects, announce};
+use super::effects::{Effects, announce, replicate_reserved, with_words};
 use super::keyspace::{create, dispose, from_payload, open, open_merge, replace, value, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
-use crate::args::{self, Allowed, Items, Options, WindowOptions};
+use crate::args::{self, Items, Options, WindowOptions};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Closed, Ctx, Key, Mode, NOTIFY_MODULE, OwnedString};
-use crate::server::metrics::Metric;
-use crate::types::family::{Family, change};
+use crate::types::entry::finalize;
+use crate::types::family::{Added, AddedItems, Family, change};
 use crate::types::names::{Prefix, Verb};
 use crate::types::totals::ITEMS;
-
-/// What differs between filters and counters in commands that change keys.
-pub(super) trait Changing: Family + Windowed {
-    type Creation: Creating<Self>;
-    const INSERT_OPTIONS: Allowed;
-    const ADMIT_OPTIONS: Allowed;
-    /// The metric that counts the items that `ADMIT` rejected.
-    const ITEMS_REJECTED: &'static Metric;
-
-    /// Parses `INSERT`. Returns the parameters for a new value, and the options.
-    fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Self::Creation, Options), CommandError> {
-        options::<Self>(ctx, args, Self::INSERT_OPTIONS)
-    }
-
-    /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is true if the command creates
-    /// the key. With `as_text`, answers for single items are a string.
-    fn add_all<'i>(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        items: impl ExactSizeIterator<Item = &'i [u8]>,
-        limit: &ServerLimit,
-        is_new_key: bool,
-        as_text: bool,
-    ) -> Added;
-
-    /// Checks the option `LIMIT` of an `ADMIT` on this value.
-    fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
-        Ok(())
-    }
-
-    /// Completes a partially loaded value before a replicated command adds items to it. By default nothing is done, so
-    /// the command fails because the value is still partially loaded.
-    fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
-        Ok(())
-    }
-
-    /// The union of `first` and `others`, with the parameters of `first`.
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error>;
-
-    /// An empty value with the same parameters; `None` if the value is empty already.
-    fn emptied(&self) -> Result<Option<Self>, Error>;
-    /// Frees what expired when the window moved forward.
-    fn dispose(expired: Self::Expired);
-}
 
 /// The time at which the running command changes `value`.
 #[inline]
@@ -87,7 +43,7 @@ fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
 }
 
 /// Runs `RESERVE`: creates an empty value. It fails if the key exists.
-pub(super) fn reserve<T: Changing>(
+pub(super) fn reserve<T: Family>(
     ctx: Ctx,
     args: Args<'_>,
     creation: &T::Creation,
@@ -97,44 +53,13 @@ pub(super) fn reserve<T: Changing>(
     if !key.is_missing() {
         return Err(CommandError::Exists);
     }
-    let value = creation.build(&ServerLimit::new(ctx))?;
+    let value = T::build(creation, &ServerLimit::new(ctx))?;
     let prefix = value.prefix();
     let expiry = create(ctx, &mut key, value, expiry);
     let (key, effects) = (key.close(), Effects { created: true, expiry, ..Effects::default() });
-    announce::<T>(ctx, key, effects, || creation.replicate_reserved(ctx, key, prefix));
+    announce::<T>(ctx, key, effects, || replicate_reserved::<T>(ctx, key, prefix, creation));
     ctx.reply_simple(c"OK");
     Ok(())
-}
-
-/// What a command added.
-pub(super) struct Added {
-    pub(super) items: AddedItems,
-    /// The number of these items that were new.
-    pub(super) new: usize,
-    /// The error that is the whole reply; `None` if a reply was already written.
-    pub(super) error: Option<CommandError>,
-}
-
-/// The items that a command added, which replicas add too.
-pub(super) enum AddedItems {
-    /// The first items of the command, up to the item that failed, known ones included.
-    First(usize),
-    /// The items that `ADMIT` admitted or, if it `renews`, added again. There is an answer for each item.
-    Admitted { answers: Vec<u8>, renews: bool },
-}
-
-impl AddedItems {
-    /// Whether the item at this index was added.
-    fn has(&self, index: usize) -> bool {
-        match self {
-            &AddedItems::First(len) => index < len,
-            AddedItems::Admitted { answers, renews } => match answers[index] {
-                reply::YES => true,
-                reply::NO => *renews,
-                _ => false,
-            },
-        }
-    }
 }
 
 /// The most bytes of items that are packed into one argument for replicas, unless a single item is longer.
@@ -161,19 +86,19 @@ impl<'a, F> Addition<'a, F> {
     /// the command created. If possible, the running command is replicated unchanged: without a replica and an AOF, the
     /// server then copies no arguments.
     #[inline]
-    fn replicate<T: Family, C: Creating<T>>(
+    fn replicate<T: Family>(
         &self,
         ctx: Ctx,
         key: Closed<'_>,
         prefix: Prefix,
-        created: Option<&C>,
+        created: Option<&T::Creation>,
         added: &AddedItems,
     ) {
         let items = self.items;
         // RedisBloom may be a replica of filters in its own layout, and does not know WIDTH.
         let width = items.width().filter(|_| prefix != Prefix::Bf);
         let is_packed = width == items.width();
-        let is_plain = self.is_plain && created.is_none_or(C::is_implied);
+        let is_plain = self.is_plain && created.is_none_or(T::is_implied);
         if matches!(added, &AddedItems::First(len) if is_plain && is_packed && len == items.len()) {
             return ctx.replicate_under(prefix.name(self.verb), self.command);
         }
@@ -191,7 +116,7 @@ impl<'a, F> Addition<'a, F> {
             ctx.replicate(prefix.name(verb).text(), &arguments);
         };
         match created {
-            Some(creation) => creation.with_words(|words| replicate(Verb::Insert, words)),
+            Some(creation) => with_words::<T>(creation, |words| replicate(Verb::Insert, words)),
             None if width.is_some() => replicate(Verb::Insert, &[OwnedString::new("ITEMS")]),
             None => replicate(prefix.add_all(), &[]),
         }
@@ -201,9 +126,9 @@ impl<'a, F> Addition<'a, F> {
 /// Opens or creates the key of a command, and calls `add` to add the items and to reply. If `add` returns an error, it
 /// has not replied. Its second argument is true for a new key. No key is created if no item was added.
 #[inline]
-pub(super) fn add<'a, T: Changing>(
+pub(super) fn add<'a, T: Family>(
     ctx: Ctx,
-    addition: Addition<'a, impl FnOnce() -> T::Creation>,
+    addition: Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Added,
 ) -> Result<Closed<'a>, CommandError> {
@@ -211,7 +136,9 @@ pub(super) fn add<'a, T: Changing>(
     let value = match value_mut::<T>(&mut key) {
         // `must_obey` is called only for this error, because it takes as long as a look-up of a key.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
-            T::complete(&mut key)?;
+            // RedisBloom adds items to a partially loaded filter and acknowledges the command. So a replica must do the
+            // same, and takes missing bytes as zeros.
+            finalize::<T>(&mut key, true)?;
             value_mut::<T>(&mut key)
         }
         value => value,
@@ -237,22 +164,22 @@ pub(super) fn add<'a, T: Changing>(
         T::dispose(expired);
     }
     let effects = Effects { before: made, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
-    announce::<T>(ctx, key, effects, || addition.replicate::<T, T::Creation>(ctx, key, prefix, None, &added.items));
+    announce::<T>(ctx, key, effects, || addition.replicate::<T>(ctx, key, prefix, None, &added.items));
     added.error.map_or(Ok(key), Err)
 }
 
 /// Creates the value of a missing key and adds items to it, as [`add`] does. As a branch of `add`, this code would slow
 /// down every addition of one item by a seventh.
 #[inline(never)]
-fn add_to_missing<'a, T: Changing>(
+fn add_to_missing<'a, T: Family>(
     ctx: Ctx,
     mut key: Key<'a>,
-    mut addition: Addition<'a, impl FnOnce() -> T::Creation>,
+    mut addition: Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Added,
 ) -> Result<Closed<'a>, CommandError> {
-    let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
-    let mut value = creation.build(limit)?;
+    let creation = addition.create_with.take().ok_or(CommandError::NotFound)?()?;
+    let mut value = T::build(&creation, limit)?;
     let before = value.share();
     // The window of a new value begins at the present slice, so it does not have to move.
     let mut live = Live::new(&mut value, Time::Reached);
@@ -269,38 +196,28 @@ fn add_to_missing<'a, T: Changing>(
     let key = key.close();
     let effects = Effects { created: true, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
     announce::<T>(ctx, key, effects, || match changed {
-        true => addition.replicate(ctx, key, prefix, Some(&creation), &added.items),
-        false => creation.replicate_reserved(ctx, key, prefix),
+        true => addition.replicate::<T>(ctx, key, prefix, Some(&creation), &added.items),
+        false => replicate_reserved::<T>(ctx, key, prefix, &creation),
     });
     added.error.map_or(Ok(key), Err)
-}
-
-/// Parses the `allowed` options of `INSERT` or `ADMIT`. Returns the parameters for a new value, and the options.
-pub(super) fn options<T: Changing>(
-    ctx: Ctx,
-    args: Args<'_>,
-    allowed: Allowed,
-) -> Result<(T::Creation, Options), CommandError> {
-    let options = args::options(ctx, args, 2, allowed)?;
-    Ok((T::Creation::from_options(ctx, args, &options)?, options))
 }
 
 /// The [`Addition`] for an `ADD` or `MADD`. A missing key is created with the default parameters, unless the option
 /// `auto-create` forbids it. A replicated command always creates the key, because its primary did.
 #[inline]
-pub(super) fn to_default<'a, T: Changing>(
+pub(super) fn to_default<'a, T: Family>(
     ctx: Ctx<'a>,
     verb: Verb,
     command: Args<'a>,
-) -> Addition<'a, impl FnOnce() -> T::Creation> {
+) -> Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>> {
     let creates = config::auto_create() || must_obey(ctx);
-    let create_with = creates.then_some(move || T::Creation::defaults(ctx, command));
+    let create_with = creates.then_some(move || T::creation(ctx, command, &Options::default()));
     let (items, window) = (Items::single(command.from(2)), WindowOptions::default());
     Addition { verb, command, items, create_with, expiry: None, is_plain: true, window }
 }
 
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
-pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn madd<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
     let items = addition.items.args().bytes();
     add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key, false))?;
@@ -311,15 +228,15 @@ fn to_given<'a, C>(
     command: Args<'a>,
     creation: C,
     options: &Options,
-) -> Result<Addition<'a, impl FnOnce() -> C>, CommandError> {
+) -> Result<Addition<'a, impl FnOnce() -> Result<C, CommandError>>, CommandError> {
     let items = options.items(command)?;
-    let create_with = (!options.no_create).then_some(|| creation);
+    let create_with = (!options.no_create).then_some(|| Ok(creation));
     let (expiry, is_plain) = (options.expiry, options.are_plain());
     Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain, window: options.window })
 }
 
 /// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing key with these options.
-pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = T::insertion(ctx, args)?;
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
@@ -332,8 +249,9 @@ pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
 
 /// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [WITHROOM] [options of INSERT] ITEMS item [item ...]`: adds new items while
 /// the value has fewer than `n`.
-pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (creation, options) = options::<T>(ctx, args, T::ADMIT_OPTIONS)?;
+pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let allowed = [&[args::ADMISSION], T::INSERT_OPTIONS].concat();
+    let (creation, options) = T::given(ctx, args, &allowed)?;
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
     let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
@@ -415,7 +333,7 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 }
 
 /// Runs `MERGE destination source [source ...]`: makes the destination the union of itself and the sources.
-pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn merge<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
     let united = unite(ctx, args, &mut destination, &values::<T>(&source_keys)?, &ServerLimit::new(ctx))?;
     drop(source_keys);
@@ -425,7 +343,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 
 /// Runs `MERGEDUMP destination payload [payload ...]`, which is [`merge`] with sources given by value. All payloads are
 /// read before anything changes.
-pub(super) fn merge_dump<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let limit = ServerLimit::new(ctx);
     let mut destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     value::<T>(&destination)?;
@@ -439,7 +357,7 @@ pub(super) fn merge_dump<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Co
 }
 
 /// What a merge did to its destination.
-struct United<T: Changing> {
+struct United<T: Family> {
     effects: Effects,
     prefix: Prefix,
     /// The parameters of a destination that was created empty, because neither it nor a source existed.
@@ -448,7 +366,7 @@ struct United<T: Changing> {
 }
 
 /// Makes the value of `destination` the union of itself and `sources`.
-fn unite<T: Changing>(
+fn unite<T: Family>(
     ctx: Ctx,
     args: Args<'_>,
     destination: &mut Key<'_>,
@@ -472,15 +390,13 @@ fn unite<T: Changing>(
         (None, Some((&first, others))) => {
             let Merging { after, .. } = first.merging(sources, time_of_change(ctx, first))?;
             let mut union = T::union(first, others, limit)?;
-            if let Move::Rebase(slice) = after {
-                union.rebase(slice);
-            }
+            union.make(after);
             (outcome.changed, outcome.after) = (true, after);
             (union.prefix(), create(ctx, destination, union, None))
         }
         (None, None) => {
-            let creation = T::Creation::defaults(ctx, args);
-            let value = creation.build(limit)?;
+            let creation = T::creation(ctx, args, &Options::default())?;
+            let value = T::build(&creation, limit)?;
             reserved = Some(creation);
             (value.prefix(), create(ctx, destination, value, None))
         }
@@ -491,12 +407,12 @@ fn unite<T: Changing>(
     Ok(United { effects: Effects { before, created: false, event, after, expiry }, prefix, reserved, expired })
 }
 
-impl<T: Changing> United<T> {
+impl<T: Family> United<T> {
     /// Replicates the merge, sends its events and replies. `verb` is the command's.
     fn announce(self, ctx: Ctx, args: Args<'_>, key: Closed<'_>, verb: Verb) {
         T::dispose(self.expired);
         announce::<T>(ctx, key, self.effects, || match self.reserved {
-            Some(creation) => creation.replicate_reserved(ctx, key, self.prefix),
+            Some(creation) => replicate_reserved::<T>(ctx, key, self.prefix, &creation),
             None => ctx.replicate_under(self.prefix.name(verb), args),
         });
         ctx.reply_simple(c"OK");
@@ -504,7 +420,7 @@ impl<T: Changing> United<T> {
 }
 
 /// Runs `CLEAR key`: empties a value, and keeps its parameters and its expiry.
-pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn clear<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
     // A new value is cheaper than clearing the old one: new memory is zeroed already, and the old value is freed in the

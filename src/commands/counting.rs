@@ -2,89 +2,29 @@
 
 use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::Error;
-use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 
-use super::changes::{self, Added, AddedItems, Changing};
-use super::creation::counters::Creation;
-use super::effects::Creating;
+use super::changes;
+use super::counters::PARAMETERS;
 use super::keyspace::{open_all, value, values};
 use super::windows::{self, NO_SINCE, time_of};
 use super::{info, sets};
 use crate::args::{self, Allowed, Items, Opt};
 use crate::command_error::{CommandError, Kind};
-use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::ffi::{Args, Ctx, Mode};
-use crate::server::metrics::{COUNTER_ITEMS_REJECTED, Metric};
+use crate::types::family::Family;
 
-const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Seed];
-const OF_INSERT: &[Opt] = &[Opt::NoCreate];
-const MEMBERS_OPTIONS: Allowed = &[&[Opt::Since, Opt::WithAges]];
-const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
-
-impl Changing for Counter {
-    type Creation = Creation;
-    const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY, args::ITEMS];
-    const ADMIT_OPTIONS: Allowed =
-        &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY, args::ITEMS];
-    const ITEMS_REJECTED: &'static Metric = &COUNTER_ITEMS_REJECTED;
-
-    /// Adds items and replies with the number of new items, or with an error if an item is too large. The items before
-    /// it stay added.
-    fn add_all<'i>(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
-        limit: &ServerLimit,
-        _is_new_key: bool,
-        _as_text: bool,
-    ) -> Added {
-        let (mut len, mut new) = (0, 0);
-        let count = |is_new: bool| (len, new) = (len + 1, new + usize::from(is_new));
-        let added = match items.len() {
-            1 => items.next().map_or(Ok(()), |item| live.add(item, limit).map(count)),
-            _ => live.add_all(items, limit, count),
-        };
-        if added.is_ok() {
-            ctx.reply_integer(new as i64);
-        }
-        Added { items: AddedItems::First(len), new, error: added.err().map(CommandError::from) }
-    }
-
-    /// Rejects a `LIMIT` above the counter's `EXACT` limit, which could never be reached.
-    fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
-        let exact_limit = self.params().exact_limit;
-        if limit <= u64::from(exact_limit) {
-            return Ok(());
-        }
-        let way_out = match limit <= u64::from(counting::Params::MAX_EXACT_LIMIT) {
-            true => format!("create the counter with EXACT {limit}, or use a filter's ADMIT"),
-            false => format!("use a filter's ADMIT, since EXACT is at most {}", counting::Params::MAX_EXACT_LIMIT),
-        };
-        Err(CommandError::Argument(format!(
-            "bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"
-        )))
-    }
-
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
-        Counter::union(first, others, limit)
-    }
-
-    fn emptied(&self) -> Result<Option<Self>, Error> {
-        (!self.is_empty()).then(|| self.new_like()).transpose()
-    }
-
-    fn dispose((): ()) {}
-}
+const MEMBERS_OPTIONS: Allowed<'static> = &[&[Opt::Since, Opt::WithAges]];
+const RESERVE_OPTIONS: Allowed<'static> = &[PARAMETERS, windows::OF_COUNTERS, args::EXPIRY];
 
 /// Creates an empty counter: `LC.RESERVE key [ERROR rate] [EXACT limit] [BYTES bytes] [SEED n]
 /// [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(ctx, args, 2, RESERVE_OPTIONS)?;
     windows::check_reservation(ctx, &options)?;
-    changes::reserve::<Counter>(ctx, args, &Creation::from_options(ctx, args, &options)?, options.expiry)
+    changes::reserve::<Counter>(ctx, args, &Counter::creation(ctx, args, &options)?, options.expiry)
 }
 
 /// Replies with the number of distinct members of one counter, or of the union of several: `LC.COUNT key [key ...]`

@@ -1,7 +1,6 @@
 //! The commands `SCANDUMP` and `LOADCHUNK`, which transfer a filter or counter in chunks.
 
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
 use rollcall_core::unstable::persist::{self, Partial};
 
 use super::effects::{Effects, announce};
@@ -63,7 +62,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         State::Ready(value) => return Ok(change(value, |value| value.overwrite(iterator, data))?),
         State::Partial(partial) => {
             if !is_obeyed {
-                check_kind::<T>(partial)?;
+                check_kind(&**partial)?;
             }
             match entry.push_chunk(iterator, data) {
                 Ok(()) => return finalize::<T>(key, false),
@@ -81,7 +80,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
 }
 
 /// Runs `LOADCHUNK key iterator data`, with an iterator and a chunk of `SCANDUMP`, in the same order.
-pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
@@ -112,7 +111,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {
-        check_kind::<T>(&partial)?;
+        check_kind(&partial)?;
     }
     // The header alone may be the whole value, for example an empty counter.
     set_entry(key, KeyEntry::<T>::new(State::from_partial(partial)?));

@@ -2,78 +2,35 @@
 //! event may change the key, and its change must be replicated later.
 
 use std::iter::once;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
-use rollcall_core::error::Error;
 use rollcall_core::window::Move;
 
-use crate::args::Options;
-use crate::command_error::CommandError;
-use crate::limits::ServerLimit;
-use crate::server::ffi::{Arg, Args, Closed, Ctx, NOTIFY_GENERIC, OwnedString};
+use crate::server::ffi::{Arg, Closed, Ctx, NOTIFY_GENERIC, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
-/// The parameters of the last created value, formatted as options of `INSERT`. Most values are created with the same
-/// parameters, so this cache saves formatting.
-pub(super) type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
-
-/// The parameters with which a command creates a value of family `T`.
-pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
-    /// The cache of [`Self::with_words`].
-    const LAST_WORDS: &'static LastWords<Self>;
-
-    /// The parameters of a key that a command without options creates. For a filter, the name of
-    /// the command decides the layout: it is the first of the arguments `command`.
-    fn defaults(ctx: Ctx, command: Args<'_>) -> Self;
-
-    /// The parameters from `options`, with the defaults for missing options.
-    ///
-    /// # Errors
-    /// An option is out of range, or contradicts another option.
-    fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError>;
-
-    /// Builds an empty value with these parameters.
-    ///
-    /// # Errors
-    /// A parameter is out of range, or the value is larger than `limit` allows.
-    fn build(&self, limit: &ServerLimit) -> Result<T, Error>;
-
-    /// The error rate and the capacity, which are positional arguments of `BF.RESERVE`; `None` for counters.
-    fn size(&self) -> Option<(f64, u64)> {
-        None
+/// Calls `with` with the words of an `INSERT` between its key and its items: the options for these parameters, and
+/// `ITEMS`.
+pub(super) fn with_words<T: Family>(creation: &T::Creation, with: impl FnOnce(&[OwnedString])) {
+    let mut last = T::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.as_ref().is_none_or(|(like, _)| like != creation) {
+        let words = T::words(creation);
+        *last = Some((*creation, words.split_ascii_whitespace().chain(["ITEMS"]).map(OwnedString::new).collect()));
     }
+    with(last.as_ref().map_or(&[], |(_, words)| words));
+}
 
-    /// All parameters other than error rate and capacity, as options of `INSERT` with spaces between the words.
-    fn options(&self) -> String;
-
-    /// Whether a replica would create a value with these parameters if it ran the client's command unchanged. For
-    /// missing options, a replica uses the library's defaults, which no later version may change.
-    fn is_implied(&self) -> bool;
-
-    /// Calls `with` with the words of an `INSERT` between its key and its items: `CAPACITY` and `ERROR` with their
-    /// values (not for counters), the other options, and `ITEMS`.
-    fn with_words(&self, with: impl FnOnce(&[OwnedString])) {
-        let mut last = Self::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref().is_none_or(|(like, _)| like != self) {
-            let size = self.size().map(|(error_rate, capacity)| format!("CAPACITY {capacity} ERROR {error_rate:?}"));
-            let words = format!("{} {} ITEMS", size.unwrap_or_default(), self.options());
-            *last = Some((*self, words.split_ascii_whitespace().map(OwnedString::new).collect()));
-        }
-        with(last.as_ref().map_or(&[], |(_, words)| words));
-    }
-
-    /// Replicates the creation of an empty value as a `RESERVE`.
-    fn replicate_reserved(&self, ctx: Ctx, key: Closed<'_>, prefix: Prefix) {
-        self.with_words(|words| {
-            // `RESERVE` takes the error rate (word 3) and then the capacity (word 1) without their names, and no
-            // `ITEMS`.
-            let (size, options): (&[usize], _) = if self.size().is_some() { (&[3, 1], 4) } else { (&[], 0) };
-            let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
-            let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
-            ctx.replicate(prefix.name(Verb::Reserve).text(), &arguments);
-        });
-    }
+/// Replicates the creation of an empty value as a `RESERVE`.
+pub(super) fn replicate_reserved<T: Family>(ctx: Ctx, key: Closed<'_>, prefix: Prefix, creation: &T::Creation) {
+    with_words::<T>(creation, |words| {
+        // For filters, `RESERVE` takes the error rate (word 3) and then the capacity (word 1) without their names. It
+        // takes no `ITEMS`.
+        let (size, options): (&[usize], _) = if prefix == Prefix::Lc { (&[], 0) } else { (&[3, 1], 4) };
+        let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
+        let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
+        ctx.replicate(prefix.name(Verb::Reserve).text(), &arguments);
+    });
 }
 
 /// What replicas and subscribers of events must learn of a command.

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
 use rollcall_core::persist::file::FileError;
 use rollcall_core::unstable::persist::{Partial, from_bytes_filling};
 use rollcall_core::unstable::size_limit::try_collect_ok;
@@ -57,7 +56,7 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
 
 /// Stores a new value in a missing key. The key expires at `expiry`, or else at the end of a `VOLATILE` window. Returns
 /// this time in milliseconds since 1970.
-pub(super) fn create<T: Family + Windowed>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
+pub(super) fn create<T: Family>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
     let expiry = expiry.or_else(|| expiry_of(ctx, &value));
     set_entry(key, KeyEntry::new(State::Ready(value)));
     key.set_expiry(expiry);

@@ -151,7 +151,7 @@ pub(super) fn check_given<T: Windowed>(value: &T, given: &args::WindowOptions) -
 
 /// The error for `seconds`, the value of a `SINCE`, that the window of the value under `key` does not have. `instead`
 /// says what would be right without a window.
-pub(super) fn bad_since<T: Family + Windowed>(value: &T, key: Arg<'_>, seconds: u64, instead: &str) -> CommandError {
+pub(super) fn bad_since<T: Family>(value: &T, key: Arg<'_>, seconds: u64, instead: &str) -> CommandError {
     let Some(window) = value.window() else { return no_window_for(value, key, instead) };
     let (key, most) = (quoted(key.bytes()), window.seconds());
     CommandError::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))

@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
+use rollcall_core::unstable::persist::rdb::save_partial;
 use rollcall_core::unstable::persist::{Partial, dump_partial};
 
 use super::entry::{KeyEntry, entry, entry_mut};
@@ -71,8 +72,12 @@ unsafe fn fail(io: *mut raw::RedisModuleIO) {
 unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<T>(value)) };
+    let save = || match &entry.state {
+        State::Ready(value) => value.save(&mut rdb),
+        State::Partial(partial) => save_partial(&**partial, &mut rdb),
+    };
     // SAFETY: `io` is this callback's.
-    guard("rdb_save", || T::save(&entry.state, &mut rdb), || unsafe { fail(io) });
+    guard("rdb_save", save, || unsafe { fail(io) });
 }
 
 /// Loads a value of the data type [`Family::OWN_TYPE`].

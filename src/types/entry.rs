@@ -8,7 +8,7 @@ use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::{self, Partial};
 
-use super::family::{Family, State, is_complete, serves_classic};
+use super::family::{Family, State, becomes_classic, is_complete, serves_classic};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::server::alloc;
@@ -161,7 +161,7 @@ pub fn finalize<T: Family>(key: &mut Key<'_>, fills: bool) -> Result<(), Command
     let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
     match &mut entry.state {
         State::Partial(partial) if fills || is_complete(&**partial) => {
-            check_kind::<T>(partial)?;
+            check_kind(&**partial)?;
             if fills {
                 partial.fill_with_zeros();
             }
@@ -190,8 +190,8 @@ pub fn finalize<T: Family>(key: &mut Key<'_>, fills: bool) -> Result<(), Command
 ///
 /// # Errors
 /// [`CommandError::NoClassic`] for a RedisBloom-compatible filter if this module has not registered BF.*.
-pub fn check_kind<T: Family>(partial: &T::Partial) -> Result<(), CommandError> {
-    if T::becomes_classic(partial) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
+pub fn check_kind(partial: &impl Partial) -> Result<(), CommandError> {
+    if becomes_classic(partial) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
 /// The error for a classic (RedisBloom-compatible) filter if this module has not registered BF.*.

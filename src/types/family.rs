@@ -1,21 +1,26 @@
-//! The trait [`Family`]: how filters and counters differ for the code that connects them to the server.
+//! The trait [`Family`]: how filters and counters differ in this module.
 
 use std::ptr::null_mut;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
-use rollcall_core::bloom::{BitLayout, BloomFilter};
-use rollcall_core::counting::Counter;
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
+use rollcall_core::live::{Live, Windowed};
 use rollcall_core::size_limit::SizeLimit;
-use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, redisbloom};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, Stored, redisbloom};
 use rollcall_core::unstable::wire;
 
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
-use crate::server::metrics::{COUNTER_ADVANCES, FILTER_ADVANCES, Metric};
+use crate::args::{self, Allowed, Options};
+use crate::command_error::CommandError;
+use crate::limits::ServerLimit;
+use crate::reply;
+use crate::server::ffi::{Args, Ctx, OwnedString};
+use crate::server::metrics::Metric;
 use crate::server::pages::make_resident;
 
 /// A value in a key: complete, or partially loaded from dump chunks.
@@ -37,7 +42,7 @@ impl<T: Family> State<T> {
         match self {
             State::Ready(value) => value.share(),
             State::Partial(partial) => {
-                let kind = if T::becomes_classic(partial) { ValueKind::PartialClassic } else { T::PARTIAL };
+                let kind = if becomes_classic(&**partial) { ValueKind::PartialClassic } else { T::PARTIAL };
                 ValueShare::new(kind, partial.received_bytes())
             }
         }
@@ -48,7 +53,7 @@ impl<T: Family> State<T> {
         match self {
             State::Ready(value) => value.prefix(),
             // The commands for a partially loaded RedisBloom-compatible filter are RF.* if another module owns BF.*.
-            State::Partial(partial) if T::becomes_classic(partial) => T::prefix_of_events(),
+            State::Partial(partial) if becomes_classic(&**partial) => T::prefix_of_events(),
             State::Partial(_) => T::OWN_PREFIX,
         }
     }
@@ -59,8 +64,51 @@ pub fn is_complete(partial: &impl Partial) -> bool {
     partial.received_bytes() == partial.total_bytes()
 }
 
-/// Filters or counters, for the code that connects them to the server.
-pub trait Family: Stored + OnHeap + FromIterator<&'static [u8]> {
+/// Whether a partially loaded value will be a classic (RedisBloom-compatible) filter.
+pub fn becomes_classic(partial: &impl Partial) -> bool {
+    partial.chunk_format() == ChunkFormat::Plain
+}
+
+/// What a command added.
+pub struct Added {
+    pub items: AddedItems,
+    /// The number of these items that were new.
+    pub new: usize,
+    /// The error that is the whole reply; `None` if a reply was already written.
+    pub error: Option<CommandError>,
+}
+
+/// The items that a command added, which replicas add too.
+pub enum AddedItems {
+    /// The first items of the command, up to the item that failed, known ones included.
+    First(usize),
+    /// The items that `ADMIT` admitted or, if it `renews`, added again. There is an answer for each item.
+    Admitted { answers: Vec<u8>, renews: bool },
+}
+
+impl AddedItems {
+    /// Whether the item at this index was added.
+    pub fn has(&self, index: usize) -> bool {
+        match self {
+            &AddedItems::First(len) => index < len,
+            AddedItems::Admitted { answers, renews } => match answers[index] {
+                reply::YES => true,
+                reply::NO => *renews,
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The parameters of the last created value, formatted as options of `INSERT`. Most values are created with the same
+/// parameters, so this cache saves formatting.
+pub type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
+
+/// Filters or counters: all that differs between them in this module.
+pub trait Family: Stored + Windowed + FromIterator<&'static [u8]> {
+    /// The parameters with which a command creates a value.
+    type Creation: PartialEq + Copy + 'static;
+
     /// The prefix of the commands for values in this module's own layouts: RF or LC.
     const OWN_PREFIX: Prefix;
 
@@ -70,8 +118,17 @@ pub trait Family: Stored + OnHeap + FromIterator<&'static [u8]> {
     /// Counts how often windows of these values moved forward.
     const ADVANCES: &'static Metric;
 
+    /// Counts the items that `ADMIT` rejected.
+    const ITEMS_REJECTED: &'static Metric;
+
     /// The data type of all values except complete classic (RedisBloom-compatible) filters.
     const OWN_TYPE: &'static DataType;
+
+    /// The options of `INSERT`.
+    const INSERT_OPTIONS: Allowed<'static>;
+
+    /// The last result of [`Self::words`].
+    const LAST_WORDS: &'static LastWords<Self::Creation>;
 
     /// Whether `handle` is a data type of this family.
     #[inline]
@@ -84,12 +141,9 @@ pub trait Family: Stored + OnHeap + FromIterator<&'static [u8]> {
         Self::OWN_TYPE
     }
 
-    /// Writes a value to an RDB file or a `DUMP` payload.
-    fn save(state: &State<Self>, sink: &mut impl Sink) {
-        match state {
-            State::Ready(value) => rdb::save(value, sink),
-            State::Partial(partial) => rdb::save_partial(&**partial, sink),
-        }
+    /// Writes a complete value to an RDB file or a `DUMP` payload.
+    fn save(&self, sink: &mut impl Sink) {
+        rdb::save(self, sink);
     }
 
     /// The prefix (BF, RF or LC) of the commands that replicate this value.
@@ -112,12 +166,64 @@ pub trait Family: Stored + OnHeap + FromIterator<&'static [u8]> {
         false
     }
 
-    /// Whether a partially loaded value will be a classic (RedisBloom-compatible) filter.
-    fn becomes_classic(_loading: &Self::Partial) -> bool {
-        false
+    fn try_clone(&self) -> Result<Self, Error>;
+
+    /// The parameters from `options`, with the defaults for missing options. For a filter, the name of the command
+    /// decides the default layout: it is the first of the arguments `command`.
+    ///
+    /// # Errors
+    /// An option is out of range, or contradicts another option.
+    fn creation(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self::Creation, CommandError>;
+
+    /// Builds an empty value with these parameters.
+    ///
+    /// # Errors
+    /// A parameter is out of range, or the value is larger than `limit` allows.
+    fn build(creation: &Self::Creation, limit: &ServerLimit) -> Result<Self, Error>;
+
+    /// All parameters as options of `INSERT`, with spaces between the words. Those of filters begin with `CAPACITY` and
+    /// `ERROR`.
+    fn words(creation: &Self::Creation) -> String;
+
+    /// Whether a replica would create a value with these parameters if it ran the client's command unchanged. For
+    /// missing options, a replica uses the library's defaults, which no later version may change.
+    fn is_implied(creation: &Self::Creation) -> bool;
+
+    /// Parses the options of `INSERT` or `ADMIT`. Returns the parameters for a new value too.
+    fn given(ctx: Ctx, args: Args<'_>, allowed: Allowed<'_>) -> Result<(Self::Creation, Options), CommandError> {
+        let options = args::options(ctx, args, 2, allowed)?;
+        Ok((Self::creation(ctx, args, &options)?, options))
     }
 
-    fn try_clone(&self) -> Result<Self, Error>;
+    /// Parses `INSERT`, as [`Self::given`] does.
+    fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Self::Creation, Options), CommandError> {
+        Self::given(ctx, args, Self::INSERT_OPTIONS)
+    }
+
+    /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is true if the command creates
+    /// the key. With `as_text`, answers for single items are a string.
+    fn add_all<'i>(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        items: impl ExactSizeIterator<Item = &'i [u8]>,
+        limit: &ServerLimit,
+        is_new_key: bool,
+        as_text: bool,
+    ) -> Added;
+
+    /// Checks the option `LIMIT` of an `ADMIT` on this value.
+    fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
+        Ok(())
+    }
+
+    /// The union of `first` and `others`, with the parameters of `first`.
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error>;
+
+    /// An empty value with the same parameters; `None` if the value is empty already.
+    fn emptied(&self) -> Result<Option<Self>, Error>;
+
+    /// Frees what expired when the window moved forward.
+    fn dispose(expired: Self::Expired);
 }
 
 /// Changes a value in place, and updates the totals for `INFO`.
@@ -201,90 +307,5 @@ pub fn serves_classic() -> bool {
 pub fn reset_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());
-    }
-}
-
-impl Family for BloomFilter {
-    const OWN_PREFIX: Prefix = Prefix::Rf;
-    const PARTIAL: ValueKind = ValueKind::PartialFilter;
-    const ADVANCES: &'static Metric = &FILTER_ADVANCES;
-    const OWN_TYPE: &'static DataType = &LINES;
-
-    #[inline]
-    fn has_type(handle: *mut raw::RedisModuleType) -> bool {
-        handle == LINES.handle() || handle == CLASSIC.handle()
-    }
-
-    fn data_type(state: &State<Self>) -> &'static DataType {
-        match state {
-            State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
-            State::Ready(_) | State::Partial(_) => &LINES,
-        }
-    }
-
-    fn save(state: &State<Self>, sink: &mut impl Sink) {
-        match state {
-            State::Ready(filter) => match filter.layout() {
-                BitLayout::Lines => rdb::save(filter, sink),
-                BitLayout::Classic => redisbloom::save_rdb(filter, sink),
-            },
-            State::Partial(partial) => rdb::save_partial(&**partial, sink),
-        }
-    }
-
-    fn prefix(&self) -> Prefix {
-        Prefix::from_layout(self.layout())
-    }
-
-    fn prefix_of_events() -> Prefix {
-        if serves_classic() { Prefix::Bf } else { Prefix::Rf }
-    }
-
-    fn share(&self) -> ValueShare {
-        let kind = match (self.windowing(), self.layout()) {
-            (Some(_), _) => ValueKind::WindowedFilter,
-            (None, BitLayout::Lines) => ValueKind::Lines,
-            (None, BitLayout::Classic) => ValueKind::Classic,
-        };
-        ValueShare {
-            kind,
-            bytes: OnHeap::num_bytes(self),
-            items: self.num_items(),
-            capacity: self.capacity(),
-            sub_filters: self.sub_filters().len() as u64,
-        }
-    }
-
-    #[inline(always)]
-    fn takes_in_place(&self, additions: usize) -> bool {
-        self.has_room_for(additions as u64)
-    }
-
-    fn becomes_classic(partial: &PartialFilter) -> bool {
-        partial.is_classic()
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        self.try_clone()
-    }
-}
-
-impl Family for Counter {
-    const OWN_PREFIX: Prefix = Prefix::Lc;
-    const PARTIAL: ValueKind = ValueKind::PartialCounter;
-    const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
-    const OWN_TYPE: &'static DataType = &COUNTERS;
-
-    fn share(&self) -> ValueShare {
-        let kind = match (self.window(), self.is_exact()) {
-            (Some(_), _) => ValueKind::WindowedCounter,
-            (None, true) => ValueKind::Exact,
-            (None, false) => ValueKind::Estimate,
-        };
-        ValueShare::new(kind, self.num_bytes())
-    }
-
-    fn try_clone(&self) -> Result<Self, Error> {
-        self.try_clone()
     }
 }

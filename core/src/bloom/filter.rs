@@ -1,14 +1,11 @@
 //! A Bloom filter that grows, in either layout, with or without a window.
 
-use std::alloc::Layout;
-
 use super::classic::sizing::{DEFAULT_GROWTH, Rules};
 use super::look_up::{look_up, look_up_chunks};
 use super::params::{BitLayout, Params, Windowing};
 use super::sub_filter::{Spec, SubFilter, SubFilterInfo, hash, num_items, try_clone_all};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::heap::{Mover, OnHeap};
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
 use crate::window::{Time, Window};
@@ -486,32 +483,6 @@ impl Present<'_> {
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))
     }
-}
-
-impl OnHeap for BloomFilter {
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        if let Parts::Many(all, _) = &self.parts {
-            list_layout(all).into_iter().for_each(&mut *visit);
-        }
-        self.chain().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
-        if let Some(ring) = self.ring() {
-            visit(Layout::for_value::<Generations>(ring));
-            list_layout(&ring.list).into_iter().for_each(visit);
-        }
-    }
-
-    fn num_bytes(&self) -> u64 {
-        self.size_bytes()
-    }
-
-    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
-        let sub_filter = self.chain_mut().get_mut(index);
-        sub_filter.map(|one| one.bitmap.relocate(|lines| mover.relocate(lines))).is_some()
-    }
-}
-
-fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
-    Layout::array::<T>(list.capacity()).ok().filter(|layout| layout.size() > 0)
 }
 
 impl From<SubFilter> for BloomFilter {

@@ -6,6 +6,7 @@ use crate::counting::held::members::record::{Member, counted_bytes};
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::table_hash;
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
@@ -106,7 +107,7 @@ impl Counter {
 
     /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
-        let all = self.held().members().map(|all| (all.len() as u64, all.member_bytes().into()));
+        let all = self.held.members().map(|all| (all.len() as u64, all.member_bytes.into()));
         // The members are counted one by one only if some of them have expired.
         if let (Some(all), true) = (all, view.is_whole()) {
             return Ok(all);

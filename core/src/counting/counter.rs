@@ -1,6 +1,5 @@
 //! A counter of distinct members: what the server stores under a key.
 
-use std::alloc;
 use std::fmt;
 
 use arrayvec::ArrayVec;
@@ -14,7 +13,7 @@ use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Spec};
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::heap::{Mover, OnHeap};
+use crate::live::Windowed;
 use crate::marks::CHUNK;
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
@@ -23,10 +22,10 @@ use crate::window::{Mark, Time, Window};
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
     /// The parameters, and the layout of the bitmap. Counters with equal parameters share one copy.
-    spec: Shared<Spec>,
-    held: Held,
+    pub(super) spec: Shared<Spec>,
+    pub(super) held: Held,
     /// The window, with the tags of its slices. Boxed, so that counters without a window stay small.
-    ring: Option<Box<TagRing>>,
+    pub(super) ring: Option<Box<TagRing>>,
 }
 
 // A server may hold millions of counters with few members each, so the struct is small. Allocators have a size class of
@@ -74,22 +73,10 @@ impl Counter {
         Counter { spec: spec.shared(), held, ring: ring.map(Box::new) }
     }
 
-    pub(super) fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
     /// The layout of the bitmap that the counter has, or will have once it estimates.
     #[inline]
     pub(crate) fn layout(&self) -> Layout {
         self.spec.layout
-    }
-
-    pub(super) fn held(&self) -> &Held {
-        &self.held
-    }
-
-    pub(super) fn held_mut(&mut self) -> &mut Held {
-        &mut self.held
     }
 
     const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
@@ -106,8 +93,14 @@ impl Counter {
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
     #[inline(always)]
     pub(super) fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
+        self.add_tagged(item, self.ages().newest, limit)
+    }
+
+    /// Adds `item` to the slice of `tag`, as [`Self::add_item`] does.
+    #[inline(always)]
+    fn add_tagged(&mut self, item: &[u8], tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         let ages = self.ages();
-        self.held.add(item, (ages.newest, ages), &self.spec, &Beside::of(&self.ring, limit))
+        self.held.add(item, (tag, ages), &self.spec, &Beside::of(&self.ring, limit))
     }
 
     /// Adds `item`, whose [`table_hash`](crate::hash::table_hash) is `hash`. If the counter is exact, `item` must not
@@ -166,16 +159,6 @@ impl Counter {
         result
     }
 
-    /// Does the same as [`Self::add_item`], for an item that was last added `age` slices before the newest slice. An
-    /// expired item is not added.
-    fn add_aged(&mut self, item: &[u8], age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let ages = self.ages();
-        if age > ages.most_age {
-            return Ok(Mark::Same);
-        }
-        self.held.add(item, (ages.tag(age), ages), &self.spec, &Beside::of(&self.ring, limit))
-    }
-
     /// Makes `newest` the newest slice; no counter may have a later one. Then adds the members of `others`, each in the
     /// slice in which it was last added. If the counter estimates and has no window, the lower bound of its number of
     /// members becomes at least `lower_bound`. Returns whether members or this bound changed.
@@ -198,7 +181,10 @@ impl Counter {
                 let ages = other.ages();
                 for (tag, member) in other.held.members().into_iter().flat_map(|members| members.iter()) {
                     let age = ages.age(tag).saturating_add(behind(other));
-                    changed |= self.add_aged(member.text_in(&mut [0; 64]), age, limit)? != Mark::Same;
+                    if age <= self.ages().most_age {
+                        let tag = self.ages().tag(age);
+                        changed |= self.add_tagged(member.text_in(&mut [0; 64]), tag, limit)? != Mark::Same;
+                    }
                 }
             }
         } else {
@@ -231,7 +217,7 @@ impl Counter {
             Held::Exact(members) => {
                 let ages = self.ages();
                 let seen = members.hashed(self.params().seed).filter(|&(_, tag, _)| ages.age(tag) <= most_age);
-                seen.for_each(|(hash, tag, _)| union.mark_wide(union.layout().slot_of(hash), ages.age(tag) + behind));
+                seen.for_each(|(hash, tag, _)| union.mark_wide(union.layout.slot_of(hash), ages.age(tag) + behind));
             }
             Held::Estimating(slots) => union.merge(slots, most_age, behind),
         }
@@ -260,7 +246,7 @@ impl Counter {
         match &self.held {
             _ if self.ring.is_some() => 0,
             Held::Exact(members) => members.len() as u32,
-            Held::Estimating(slots) => slots.lower_bound(),
+            Held::Estimating(slots) => slots.lower_bound,
         }
     }
 
@@ -339,7 +325,7 @@ impl Counter {
 
     /// The number of set bits in each segment of the bitmap; `None` while the counter is exact.
     pub(super) fn counts(&self) -> Option<SegmentCounts> {
-        self.held.slots().map(|slots| *slots.counts())
+        self.held.slots().map(|slots| slots.counts)
     }
 
     /// The bytes of memory that the counter takes: struct and heap together.
@@ -377,10 +363,6 @@ impl Counter {
         self.ring.as_deref()
     }
 
-    pub(super) fn ring_mut(&mut self) -> Option<&mut TagRing> {
-        self.ring.as_deref_mut()
-    }
-
     /// Makes `slice` the newest slice, if it is later, and removes the members that expire in this slice.
     pub(super) fn advance_to(&mut self, slice: u64) {
         let Some(ring) = &mut self.ring else { return };
@@ -409,27 +391,6 @@ impl Counter {
     /// The number of the slice that is the newest at `time`; 0 without a window.
     pub(super) fn present_slice(&self, time: Time) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), time))
-    }
-}
-
-impl OnHeap for Counter {
-    fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
-        crate::shared::own_layout(&self.spec).into_iter().for_each(&mut *visit);
-        self.ring.iter().for_each(|ring| visit(alloc::Layout::for_value::<TagRing>(ring)));
-        self.held.heap_layouts(visit);
-    }
-
-    fn num_bytes(&self) -> u64 {
-        Self::own_bytes(self.ring.is_some()) + self.held.num_bytes()
-    }
-
-    /// Moves the heap buffer of the members, or the buffers of the bitmap, to other addresses. Smaller buffers are not
-    /// moved.
-    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
-        if index == 0 {
-            self.held.relocate(mover);
-        }
-        index == 0
     }
 }
 

@@ -76,8 +76,8 @@ impl Held {
             Held::Exact(members) => {
                 Estimated::exact(members.iter().filter(|&(tag, _)| ages.age(tag) <= most_age).count())
             }
-            Held::Estimating(slots) if is_whole => Estimated::of(slots.layout(), slots.estimate()),
-            Held::Estimating(slots) => Segments::new(slots.layout(), &slots.counts_within(most_age)).estimated(),
+            Held::Estimating(slots) if is_whole => Estimated::of(slots.layout, slots.estimate()),
+            Held::Estimating(slots) => Segments::new(slots.layout, &slots.counts_within(most_age)).estimated(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Held {
             since.add_all(counts);
             history.push(match self {
                 Held::Exact(_) => Estimated::exact(since.total() as usize),
-                Held::Estimating(slots) => Segments::new(slots.layout(), &since).estimated(),
+                Held::Estimating(slots) => Segments::new(slots.layout, &since).estimated(),
             });
         }
         Ok(history)
@@ -112,7 +112,7 @@ impl Held {
         match self {
             Held::Exact(members) => members.iter().any(|(tag, _)| ages.age(tag) <= most_age),
             // No slot has to be read if the caller asks for all slices that have not expired.
-            Held::Estimating(slots) if most_age == ages.most_age => slots.counts().total() > 0,
+            Held::Estimating(slots) if most_age == ages.most_age => slots.counts.total() > 0,
             Held::Estimating(slots) => slots.has_any(most_age),
         }
     }
@@ -138,7 +138,7 @@ impl Held {
                     None => self.begin_estimating(item, (tag, ages), spec, limit),
                 }
             }
-            Held::Estimating(slots) => slots.mark(slots.layout().slot_of(hash64(item, spec.params.seed)), tag, limit),
+            Held::Estimating(slots) => slots.mark(slots.layout.slot_of(hash64(item, spec.params.seed)), tag, limit),
         }
     }
 
@@ -179,7 +179,7 @@ impl Held {
             }
             Held::Estimating(slots) => {
                 slots.expire(most_age, after);
-                slots.counts().total() == 0
+                slots.counts.total() == 0
             }
         });
         if is_empty {
@@ -190,7 +190,7 @@ impl Held {
 
     /// The number of set bits in the bitmap; 0 while the counter is exact and has no bitmap.
     pub(super) fn set_bits(&self) -> u64 {
-        self.slots().map_or(0, |slots| slots.counts().total())
+        self.slots().map_or(0, |slots| slots.counts.total())
     }
 
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {

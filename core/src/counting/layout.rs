@@ -94,12 +94,6 @@ impl Layout {
         self.last() as usize + 1
     }
 
-    /// The number of slots in all segments of the bitmap. It is a multiple of 256.
-    #[inline]
-    pub fn num_slots(self) -> u64 {
-        (self.num_segments() as u64) << self.segment_bits
-    }
-
     /// The fraction of all hashes that each slot (bit) in `segment` of the bitmap gets. It is a power of two, so the
     /// result is exact.
     #[inline]
@@ -207,6 +201,13 @@ mod tests {
     use super::*;
     use crate::hash::hash64;
     use proptest::prelude::*;
+
+    impl Layout {
+        /// The number of slots in all segments of the bitmap. It is a multiple of 256.
+        pub(in crate::counting) fn num_slots(self) -> u64 {
+            (self.num_segments() as u64) << self.segment_bits
+        }
+    }
 
     fn all_layouts() -> impl Iterator<Item = Layout> {
         (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).map(Layout::new)

@@ -1,13 +1,17 @@
 //! Implements [`Windowed`] for [`Counter`]: all changes of a counter, with or without a window.
 
+use std::alloc::Layout;
+
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
 use crate::counting::held::Held;
 use crate::counting::held::ring::TagRing;
 use crate::error::{Error, Parameter};
 use crate::hash::table_hash;
+use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
+use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
@@ -16,15 +20,6 @@ impl Counter {
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
-    }
-
-    /// Moves the window as `due` says.
-    pub(super) fn make(&mut self, due: Move) {
-        match due {
-            Move::Stay => {}
-            Move::Advance(slice) => self.advance(slice),
-            Move::Rebase(slice) => self.rebase(slice),
-        }
     }
 }
 
@@ -61,7 +56,7 @@ impl Live<'_, Counter> {
         // Of the places of a repeated item, only the first is left.
         places.sort_unstable();
         places.dedup_by_key(|&mut (place, _)| place);
-        if let (Held::Exact(members), [_, ..]) = (self.value.held_mut(), &places[..]) {
+        if let (Held::Exact(members), [_, ..]) = (&mut self.value.held, &places[..]) {
             members.remove(places.iter().map(|&(place, _)| place));
             places.iter().for_each(|&(_, at)| removed[at] = true);
             self.move_on();
@@ -85,7 +80,7 @@ impl Windowed for Counter {
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
-        if let Some(ring) = self.ring_mut() {
+        if let Some(ring) = self.ring.as_mut() {
             ring.window = ring.window.with_clock_source(clock_source);
         }
     }
@@ -95,7 +90,7 @@ impl Windowed for Counter {
     }
 
     fn rebase(&mut self, slice: u64) {
-        if let Some(ring) = self.ring_mut() {
+        if let Some(ring) = self.ring.as_mut() {
             ring.rebase(slice);
         }
     }
@@ -191,21 +186,30 @@ impl Windowed for Counter {
                 Ok(changed)
             }
             Err(error) => {
-                if let Some((ring, stored)) = live.value.ring_mut().zip(stored) {
-                    *ring = stored;
+                if let Some((ring, stored)) = live.value.ring.as_mut().zip(stored) {
+                    **ring = stored;
                 }
                 Err(error)
             }
         }
     }
-}
 
-#[cfg(test)]
-crate::live::short_forms!(Counter);
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        own_layout(&self.spec).into_iter().for_each(&mut *visit);
+        self.ring.iter().for_each(|ring| visit(Layout::for_value::<TagRing>(ring)));
+        self.held.heap_layouts(visit);
+    }
 
-#[cfg(test)]
-impl Counter {
-    pub(crate) fn mark(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        self.add_item(item.as_ref(), limit)
+    fn num_bytes(&self) -> u64 {
+        Self::own_bytes(self.ring.is_some()) + self.held.num_bytes()
+    }
+
+    /// Moves the heap buffer of the members, or the buffers of the bitmap, to other addresses. Smaller buffers are not
+    /// moved.
+    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
+        if index == 0 {
+            self.held.relocate(mover);
+        }
+        index == 0
     }
 }

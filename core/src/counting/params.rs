@@ -1,6 +1,7 @@
 //! The parameters of a counter, and the layout of its bitmap, which is derived from them. Counters with the same
 //! parameters share one copy.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -140,11 +141,7 @@ impl Spec {
         let Spec { params: Params { error_rate, exact_limit, exact_bytes, seed }, .. } = self;
         let numbers = [error_rate.to_bits(), u64::from(exact_limit) << u32::BITS | u64::from(exact_bytes), seed];
         let hash = table_hash(bytemuck::cast_slice(&numbers));
-        let made = pool.get(hash, |other| *other == self, || Ok::<_, std::convert::Infallible>(self));
-        match made {
-            Ok(spec) => spec,
-            Err(never) => match never {},
-        }
+        pool.get(hash, |other| *other == self, || Ok(self)).unwrap_or_else(|never: Infallible| match never {})
     }
 }
 

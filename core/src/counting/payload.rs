@@ -71,7 +71,7 @@ pub(super) fn most_bytes(layout: Layout, counts: &SegmentCounts, ages: Ages) -> 
 }
 
 fn encode(slots: &Slots, ages: Ages) -> Vec<u8> {
-    let (layout, counts) = (slots.layout(), slots.counts());
+    let (layout, counts) = (slots.layout, &slots.counts);
     let mut bytes = Vec::with_capacity(most_bytes(layout, counts, ages) as usize);
     let (mut words, mut tags) = (vec![], vec![]);
     for (segment, place) in slots.places() {
@@ -198,14 +198,14 @@ fn read_tags(bytes: &[u8], tags: &mut [u8], ages: Ages) -> Result<(), Error> {
 impl Counter {
     /// The largest number of bytes that the payload can take.
     pub(crate) fn most_payload_bytes(&self) -> u64 {
-        match self.held() {
+        match &self.held {
             Held::Exact(members) => members.as_bytes().len() as u64,
-            Held::Estimating(slots) => most_bytes(slots.layout(), slots.counts(), self.ages()),
+            Held::Estimating(slots) => most_bytes(slots.layout, &slots.counts, self.ages()),
         }
     }
 
     pub(crate) fn payload_part(&self) -> Cow<'_, [u8]> {
-        match self.held() {
+        match &self.held {
             Held::Exact(members) => Cow::Borrowed(members.as_bytes()),
             Held::Estimating(slots) => Cow::Owned(encode(slots, self.ages())),
         }
@@ -215,7 +215,7 @@ impl Counter {
     /// estimates.
     pub(crate) fn records(&self) -> Option<Vec<(Member<'_>, Option<u8>)>> {
         let has_tags = self.ages().has_tags();
-        Some(self.held().members()?.iter().map(|(tag, member)| (member, has_tags.then_some(tag))).collect())
+        Some(self.held.members()?.iter().map(|(tag, member)| (member, has_tags.then_some(tag))).collect())
     }
 }
 

@@ -22,7 +22,7 @@ pub fn sample(empty: &Counter, members: u64, seed: u64) -> Result<Counter, Error
         slots_of.filter(|slot| hash64(&slot.to_le_bytes(), seed) < bound).for_each(|slot| slots.mark_wide(slot, 0));
     }
     let held = Held::Estimating(Box::new(slots.formed(|_| Ok(()))?));
-    Ok(Counter::holding(*empty.spec(), held, empty.ring().copied()))
+    Ok(Counter::holding(*empty.spec, held, empty.ring().copied()))
 }
 
 #[cfg(test)]

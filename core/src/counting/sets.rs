@@ -43,51 +43,5 @@ fn distinct<'a>(views: &[View<'a>], stays: impl Fn(usize, &View<'a>) -> bool) ->
     try_collect(keys.len(), keys.iter().map(|&(_, at)| views[at]))
 }
 
-/// Functions for tests: unions, intersections and differences of counters at the time of their newest slices.
 #[cfg(test)]
-pub(in crate::counting) mod standing {
-    use super::*;
-    use crate::counting::Params;
-    use crate::counting::estimate::Estimated;
-    use crate::counting::view::standing;
-    use crate::size_limit::Unlimited;
-
-    /// A counter that keeps as many members exactly as a counter can.
-    pub(in crate::counting) fn large(members: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Counter {
-        let params = Params { exact_limit: 65_536, exact_bytes: 1 << 20, seed: 0, error_rate: 0.05 };
-        let mut counter = Counter::new(params).unwrap();
-        members.into_iter().for_each(|member| drop(counter.add(member, &Unlimited)));
-        counter
-    }
-
-    pub(in crate::counting) fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
-        estimate_union(counters).map(|union| union.count())
-    }
-
-    pub(in crate::counting) fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
-        union::union_card(&standing(counters))
-    }
-
-    pub(in crate::counting) fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> {
-        intersection::inter_card(&standing(counters))
-    }
-
-    impl Counter {
-        pub(in crate::counting) fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
-            union::diff_card(&standing(&[&[self], others].concat()))
-        }
-
-        pub(in crate::counting) fn members_beyond(&self, others: &[&Counter]) -> Result<Vec<Vec<u8>>, Error> {
-            let members = lists::diff(&standing(&[&[self], others].concat()))?;
-            Ok(members.iter().map(|member| member.text().to_vec()).collect())
-        }
-
-        pub(in crate::counting) fn members_within(&self, others: &[&Counter]) -> Result<Vec<Vec<u8>>, Error> {
-            let members = lists::inter(&standing(&[&[self], others].concat()))?;
-            Ok(members.iter().map(|member| member.text().to_vec()).collect())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;
+pub(in crate::counting) mod tests;

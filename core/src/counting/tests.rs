@@ -1,5 +1,6 @@
 //! Tests of windowed counters against a model.
 
+use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
 use crate::counting::counter::tests::{check_asked, words};
 use crate::counting::form::CounterForm;
@@ -7,11 +8,11 @@ use crate::counting::held::ring::{MOST_SLICES, TagRing};
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Params;
 use crate::counting::payload::tests::encode;
-use crate::counting::sets::standing::{count_union, estimate_intersection};
-use crate::counting::view::standing;
+use crate::counting::sets::tests::{count_union, estimate_intersection};
+use crate::counting::view::tests::standing;
 use crate::counting::{diff_card, inter_card, union_card};
 use crate::error::{Error, Parameter};
-use crate::heap::{Mover, OnHeap};
+use crate::heap::Mover;
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use crate::window::{ClockSource, Mark, Move};
@@ -25,6 +26,14 @@ mod memory;
 mod questions;
 mod remove;
 mod spans;
+
+crate::live::tests::short_forms!(Counter);
+
+impl Counter {
+    pub(crate) fn mark(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Mark, Error> {
+        self.add_item(item.as_ref(), limit)
+    }
+}
 
 const NOON: u64 = 1_000_000;
 

@@ -71,7 +71,7 @@ impl Counter {
         let Some(window) = self.window() else { return Ok(Vec::new()) };
         let present = self.present_slice(time);
         let passed = present - self.reached();
-        let counts = self.held().history(self.ages())?;
+        let counts = self.held.history(self.ages())?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
             // A manual clock begins at 0. `start` is negative for slices before that.
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
 
     /// The estimated number of members in the view, with the standard error of the rounded number.
     pub fn estimated(&self) -> Estimated {
-        self.counter.held().estimated(self.counter.ages(), self.most_age)
+        self.counter.held.estimated(self.counter.ages(), self.most_age)
     }
 
     /// Whether the counter is exact.
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
     /// The members of an exact counter, each with its age in slices, in the order in which they were added.
     pub(super) fn aged(&self) -> impl Iterator<Item = (u8, Member<'a>)> + Clone + use<'a> {
         let (ages, most_age) = (self.counter.ages(), self.most_age);
-        let all = self.counter.held().members().map(Members::iter).unwrap_or_default();
+        let all = self.counter.held.members().map(Members::iter).unwrap_or_default();
         let aged = all.map(move |(tag, member)| (ages.age(tag), member));
         aged.filter(move |&(age, _)| most_age.is_some_and(|most_age| age <= most_age))
     }
@@ -157,7 +157,7 @@ impl<'a> View<'a> {
     /// The errors of [`Self::members`].
     #[inline]
     pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
-        match self.counter.held() {
+        match &self.counter.held {
             Held::Exact(members) => {
                 let ages = self.counter.ages();
                 let age = members.tag_of(item, hash).map(|tag| ages.age(tag));
@@ -171,7 +171,7 @@ impl<'a> View<'a> {
 
     /// The place of the member `item` in the set of an exact counter; `None` if `item` is no member.
     pub(super) fn place_of(&self, item: &[u8]) -> Option<usize> {
-        let (place, tag) = self.counter.held().members()?.find(item, table_hash(item))?;
+        let (place, tag) = self.counter.held.members()?.find(item, table_hash(item))?;
         (self.counter.ages().age(tag) <= self.most_age?).then_some(place)
     }
 
@@ -192,11 +192,11 @@ impl<'a> View<'a> {
         if self.counter.ring().is_none() {
             return Ok(Cow::Borrowed(self.counter));
         }
-        let (&spec, ages) = (self.counter.spec(), self.counter.ages());
+        let (spec, ages) = (*self.counter.spec, self.counter.ages());
         let Some(most_age) = self.most_age.filter(|_| self.has_any()) else {
             return Counter::new(spec.params).map(Cow::Owned);
         };
-        let held = match self.counter.held() {
+        let held = match &self.counter.held {
             Held::Exact(all) => Held::Exact(all.within(ages, most_age)?),
             Held::Estimating(_) => Held::Estimating(Box::new(union_of(spec.layout, &[*self])?.formed(|_| Ok(()))?)),
         };
@@ -218,7 +218,7 @@ impl<'a> View<'a> {
 
     /// The encoded members of the whole counter, and the front of this arena. Both are empty if the counter estimates.
     pub(super) fn arena(&self) -> (&'a [u8], Front<'a>) {
-        self.counter.held().members().map(Members::arena).unwrap_or_default()
+        self.counter.held.members().map(Members::arena).unwrap_or_default()
     }
 
     /// Equal for views of the same members of the same counter.
@@ -243,35 +243,4 @@ pub(super) fn union_of(layout: Layout, views: &[View<'_>]) -> Result<Slots, Erro
 }
 
 #[cfg(test)]
-pub(super) use standing::standing;
-
-/// Functions that make tests shorter.
-#[cfg(test)]
-mod standing {
-    use super::*;
-
-    /// A view of each counter at the time of its newest slice.
-    pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
-        counters.iter().map(|counter| counter.at(Time::Reached)).collect()
-    }
-
-    impl Counter {
-        pub(in crate::counting) fn oldest_live(&self, time: Time) -> i128 {
-            self.window().map_or(0, |window| window.oldest_live(self.present_slice(time)))
-        }
-
-        pub(in crate::counting) fn slice_since(&self, seconds: u64, time: Time) -> i128 {
-            self.window().map_or(0, |window| window.since(seconds, self.reached(), time))
-        }
-
-        /// A view of the members that were added in `slice` or later.
-        pub(in crate::counting) fn view_of_slice(&self, slice: i128) -> View<'_> {
-            self.view(|_| slice)
-        }
-
-        /// The estimate of [`Counter::since`], also for numbers of seconds that it rejects.
-        pub(in crate::counting) fn count_since(&self, seconds: u64, time: Time) -> Result<Estimated, Error> {
-            Ok(self.view_of_slice(self.slice_since(seconds, time)).estimated())
-        }
-    }
-}
+pub(super) mod tests;

@@ -50,7 +50,7 @@ use crate::counting::layout::{MAX_SEGMENTS, SegmentCounts};
 use crate::counting::{Counter, Params};
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::heap::OnHeap;
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 

@@ -12,7 +12,6 @@ use crate::bloom::filter::BloomFilter;
 use crate::bloom::params::BitLayout;
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
-use crate::heap::OnHeap;
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_to_vec};
 

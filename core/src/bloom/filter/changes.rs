@@ -1,12 +1,15 @@
 //! Changes of a filter: adding items, and removing expired items.
 
-use super::generations::{Generation, Parts};
+use std::alloc::Layout;
+
+use super::generations::{Generation, Generations, Parts};
 use super::{BloomFilter, Expired};
 use crate::admission::{Admission, Terms};
 use crate::bloom::look_up::{look_up, look_up_chunk, prefetch_all, prefetch_first};
 use crate::bloom::sub_filter::{Spec, SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
+use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
 use crate::marks::{Chunk, Marks, fill, fill_beside, first_marked, first_marks, marked};
@@ -166,6 +169,30 @@ impl Windowed for BloomFilter {
         live.outcome.changed |= changed;
         Ok(changed)
     }
+
+    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        if let Parts::Many(all, _) = &self.parts {
+            list_layout(all).into_iter().for_each(&mut *visit);
+        }
+        self.chain().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
+        if let Some(ring) = self.ring() {
+            visit(Layout::for_value::<Generations>(ring));
+            list_layout(&ring.list).into_iter().for_each(visit);
+        }
+    }
+
+    fn num_bytes(&self) -> u64 {
+        self.size_bytes()
+    }
+
+    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
+        let sub_filter = self.chain_mut().get_mut(index);
+        sub_filter.map(|one| one.bitmap.relocate(|lines| mover.relocate(lines))).is_some()
+    }
+}
+
+fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
+    Layout::array::<T>(list.capacity()).ok().filter(|layout| layout.size() > 0)
 }
 
 impl Live<'_, BloomFilter> {
@@ -376,7 +403,6 @@ impl BloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::OnHeap;
     use crate::size_limit::Unlimited;
 
     fn sub_filters(capacities: std::ops::RangeInclusive<u64>) -> Vec<SubFilter> {

@@ -11,7 +11,7 @@ use crate::bloom::sub_filter::{SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
-use crate::window::{Merging, Move};
+use crate::window::Merging;
 
 /// The largest relative rounding error of the computed false-positive rate of a filter.
 const ROUNDING: f64 = 1e-12;
@@ -63,13 +63,11 @@ impl BloomFilter {
         limit: &impl SizeLimit,
     ) -> Result<(bool, Expired), Error> {
         let stored = self.newest_slice();
-        if let Move::Rebase(slice) = merging.before {
-            self.rebase(slice);
-        }
+        self.make(merging.before);
         let united = self.unite(others, limit);
-        match (&united, merging.after, self.ring_mut()) {
-            (Ok(_), Move::Rebase(slice), _) => self.rebase(slice),
-            (Err(_), _, Some(ring)) => ring.newest_slice = stored.unwrap_or(ring.newest_slice),
+        match (&united, self.ring_mut()) {
+            (Ok(_), _) => drop(self.make(merging.after)),
+            (Err(_), Some(ring)) => ring.newest_slice = stored.unwrap_or(ring.newest_slice),
             _ => {}
         }
         united

@@ -12,11 +12,12 @@ use super::changes::MAX_SUB_FILTERS;
 use super::*;
 use crate::admission::{Admission, Terms};
 use crate::error::Parameter;
+use crate::heap::Mover;
 use crate::live::{BLOCK, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
-crate::live::short_forms!(BloomFilter);
+crate::live::tests::short_forms!(BloomFilter);
 
 impl BloomFilter {
     pub(crate) fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {

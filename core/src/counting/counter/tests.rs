@@ -1,6 +1,7 @@
 //! Tests of a counter in each of its representations.
 
 use super::*;
+use crate::heap::Mover;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -29,7 +30,7 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
 pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
     let mut union = Slots::wide(counter.layout(), Ages::PLAIN).unwrap();
     counter.mark_in(&mut union, Some(0), 0);
-    union.cells().into()
+    union.window.into()
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub(in crate::counting) struct Members {
     /// The length of the front and the encoded members in `buffer`, in bytes.
     arena_len: u32,
     /// The bytes that all members together take of the limit `exact_bytes`.
-    member_bytes: u32,
+    pub(in crate::counting) member_bytes: u32,
     len: u32,
     /// The bytes that a slice tag takes in front of an encoded member: 0 without a window, otherwise 1.
     tag_bytes: u8,
@@ -98,11 +98,6 @@ impl Members {
         self.len as usize
     }
 
-    #[inline]
-    pub(in crate::counting) fn member_bytes(&self) -> u32 {
-        self.member_bytes
-    }
-
     /// The front, and the encoded members with it.
     pub(in crate::counting) fn arena(&self) -> (&[u8], Front<'_>) {
         (self.as_bytes(), self.front())
@@ -127,11 +122,6 @@ impl Members {
             tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
             (hash64(member.text_in(&mut buffer), seed), tag, member)
         })
-    }
-
-    #[cfg(test)]
-    pub(in crate::counting) fn contains(&self, item: &[u8]) -> bool {
-        self.offset_of(item, table_hash(item)).is_some()
     }
 
     /// The slice tag of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member.
@@ -204,7 +194,7 @@ impl Members {
     /// limit `exact_bytes`.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
-        let bytes_left = room.bytes.checked_sub(self.member_bytes());
+        let bytes_left = room.bytes.checked_sub(self.member_bytes);
         self.len() < room.members as usize && bytes_left.is_some_and(|left| counted_bytes <= left as usize)
     }
 

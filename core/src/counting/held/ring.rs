@@ -179,16 +179,11 @@ impl TagRing {
         self.ages
     }
 
-    #[inline]
-    pub(in crate::counting) fn most_age(&self) -> u8 {
-        self.ages.most_age
-    }
-
     /// The age of `slice` in slices, but at most the age of the oldest slice that has not expired; `None` if `slice` is
     /// after the newest slice.
     pub(in crate::counting) fn most_age_since(&self, slice: i128) -> Option<u8> {
         let age = i128::from(self.newest).saturating_sub(slice);
-        (age >= 0).then(|| age.min(self.most_age().into()) as u8)
+        (age >= 0).then(|| age.min(self.ages.most_age.into()) as u8)
     }
 
     /// After the clock was set back: lowers the numbers of all slices, that of the newest to `slice`. Each slice keeps
@@ -218,9 +213,9 @@ mod tests {
                 for age in 0..modulus as u8 {
                     let tag = ages.tag(age);
                     assert_eq!((ages.age(tag), ages.is_live(tag)), (age, u32::from(age) <= slices));
-                    assert_eq!(ages.is_within(tag, ring.most_age()), u32::from(age) <= slices);
+                    assert_eq!(ages.is_within(tag, ages.most_age), u32::from(age) <= slices);
                 }
-                assert!(!ages.is_live(0) && !ages.is_within(0, ring.most_age()));
+                assert!(!ages.is_live(0) && !ages.is_within(0, ages.most_age));
                 assert_eq!((ages.cell_bits(), u32::from(ages.most_age)), (if modulus == 15 { 4 } else { 8 }, slices));
                 // When a slice begins, every tag becomes one slice older.
                 let later = TagRing::new(window, newest + 1).ages();

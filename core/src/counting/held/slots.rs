@@ -57,18 +57,18 @@ fn most_listed(layout: Layout, segment: usize, ages: Ages) -> u64 {
 #[derive(Debug)]
 pub(in crate::counting) struct Slots {
     /// The cells of the segments `first..end`. A cell is a bit or, in a windowed counter, a slice tag.
-    window: Box<[u64]>,
+    pub(in crate::counting) window: Box<[u64]>,
     /// The marked slots of all segments from number `end` on: their 16-bit positions in their segments, then unused
     /// elements. In a windowed counter, the slice tags of these slots follow, then unused elements. `counts` has the
     /// number of slots.
     later: Box<[u16]>,
     /// The cached estimate; it is absent if a slot of the bitmap was marked after it was computed.
     estimate: KeptEstimate,
-    counts: SegmentCounts,
+    pub(in crate::counting) counts: SegmentCounts,
     /// A lower bound of the number of members: their number when the counter stopped being exact, or the largest lower
     /// bound of the merged counters. The estimate is never below it.
-    lower_bound: u32,
-    layout: Layout,
+    pub(in crate::counting) lower_bound: u32,
+    pub(in crate::counting) layout: Layout,
     ages: Ages,
     first: u8,
     end: u8,
@@ -243,24 +243,6 @@ impl Slots {
         let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment) as usize);
         let (places, tags) = lists_of(&mut self.later, self.ages);
         Own::Listed(&mut places[start..start + len], tags.get_mut(start..start + len).unwrap_or_default())
-    }
-
-    #[inline]
-    pub(in crate::counting) fn layout(&self) -> Layout {
-        self.layout
-    }
-
-    pub(in crate::counting) fn counts(&self) -> &SegmentCounts {
-        &self.counts
-    }
-
-    /// The bits, or slice tags, of the segments of the bitmap that are not stored as lists.
-    pub(in crate::counting) fn cells(&self) -> &[u64] {
-        &self.window
-    }
-
-    pub(in crate::counting) fn lower_bound(&self) -> u32 {
-        self.lower_bound
     }
 
     /// Raises the lower bound of the number of members to at least `lower_bound`. Returns whether the bound changed.

@@ -181,8 +181,8 @@ mod tests {
     use crate::counting::Params;
     use crate::counting::counter::Counter;
     use crate::counting::held::members::tests::LOOKED_AT;
-    use crate::counting::sets::standing::large;
-    use crate::counting::view::standing;
+    use crate::counting::sets::tests::large;
+    use crate::counting::view::tests::standing;
     use crate::error::Parameter;
     use crate::size_limit::Unlimited;
     use proptest::collection::btree_set;

@@ -6,7 +6,7 @@ use crate::counting::counter::Counter;
 use crate::counting::params::Params;
 use crate::counting::sets::{check_same, check_seeds};
 use crate::error::{Error, Parameter};
-use crate::heap::OnHeap;
+use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{ClockSource, Window};
 
@@ -68,7 +68,7 @@ impl Counter {
         let all = with_first(first, others)?;
         let newest = newest(&all);
         let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.ages().most_age));
-        let coarsest = live.filter(|counter| counter.has_slots()).min_by_key(|counter| counter.layout());
+        let coarsest = live.filter(|counter| counter.set_bits() > 0).min_by_key(|counter| counter.layout());
         let (union, _) = match coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
             Some(coarsest) => Counter::empty(coarsest.params_for(first), first.ring().copied())?.merged(&all, limit)?,
             None => {
@@ -98,7 +98,7 @@ fn newest(counters: &[&Counter]) -> u64 {
 
 /// The counter with the smallest bitmap, of `own` and those of `counters` that have a bitmap.
 fn coarsest<'a>(own: &'a Counter, counters: &[&'a Counter]) -> &'a Counter {
-    let with_slots = counters.iter().copied().filter(|counter| counter.has_slots());
+    let with_slots = counters.iter().copied().filter(|counter| counter.set_bits() > 0);
     once(own).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(own)
 }
 

@@ -1,18 +1,56 @@
-//! Tests of all set operations: members that were chosen to collide, and counters that are named more than once.
+//! Functions that make tests shorter: sets of counters at the time of their newest slices. Then tests of all set
+//! operations: members that were chosen to collide, and counters that are named more than once.
 
 use super::intersection::inter_card;
 use super::lists::{diff, inter, union};
-use super::standing::large;
 use super::union::{diff_card, union_card};
 use crate::admission::Terms;
 use crate::counting::Params;
 use crate::counting::counter::Counter;
+use crate::counting::estimate::Estimated;
 use crate::counting::held::members::index::tests::GROUPS_LOOKED_AT;
 use crate::counting::held::members::tests::LOOKED_AT;
-use crate::counting::view::standing;
+use crate::counting::view::tests::standing;
+use crate::error::Error;
 use crate::hash::tests::{COMPARED, chosen};
 use crate::size_limit::Unlimited;
 use crate::window::{ClockSource, Time, Window};
+
+/// A counter that keeps as many members exactly as a counter can.
+pub(in crate::counting) fn large(members: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Counter {
+    let params = Params { exact_limit: 65_536, exact_bytes: 1 << 20, seed: 0, error_rate: 0.05 };
+    let mut counter = Counter::new(params).unwrap();
+    members.into_iter().for_each(|member| drop(counter.add(member, &Unlimited)));
+    counter
+}
+
+pub(in crate::counting) fn count_union(counters: &[&Counter]) -> Result<u64, Error> {
+    estimate_union(counters).map(|union| union.count())
+}
+
+pub(in crate::counting) fn estimate_union(counters: &[&Counter]) -> Result<Estimated, Error> {
+    union_card(&standing(counters))
+}
+
+pub(in crate::counting) fn estimate_intersection(counters: &[&Counter]) -> Result<Estimated, Error> {
+    inter_card(&standing(counters))
+}
+
+impl Counter {
+    pub(in crate::counting) fn difference(&self, others: &[&Counter]) -> Result<Estimated, Error> {
+        diff_card(&standing(&[&[self], others].concat()))
+    }
+
+    pub(in crate::counting) fn members_beyond(&self, others: &[&Counter]) -> Result<Vec<Vec<u8>>, Error> {
+        let members = diff(&standing(&[&[self], others].concat()))?;
+        Ok(members.iter().map(|member| member.text().to_vec()).collect())
+    }
+
+    pub(in crate::counting) fn members_within(&self, others: &[&Counter]) -> Result<Vec<Vec<u8>>, Error> {
+        let members = inter(&standing(&[&[self], others].concat()))?;
+        Ok(members.iter().map(|member| member.text().to_vec()).collect())
+    }
+}
 
 const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 1000, seed: 7 };
 

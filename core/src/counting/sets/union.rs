@@ -4,7 +4,6 @@
 //! smallest size among the views that estimate. Their OR is the bitmap of the union.
 
 use crate::bits;
-use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
@@ -95,7 +94,7 @@ pub(super) const LEAST: f64 = 1e-6;
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(super) fn unions_of(bitmaps: &[Slots]) -> Result<Vec<Segments>, Error> {
-    let layout = bitmaps[0].layout();
+    let layout = bitmaps[0].layout;
     let mut union = try_filled(layout.slots() as usize / bits::WORD_BITS, 0)?;
     let mut counts = try_filled(1 << bitmaps.len(), SegmentCounts::default())?;
     // The bitmaps are read segment by segment. A segment is added to every union while it is in the first-level cache.
@@ -104,7 +103,7 @@ pub(super) fn unions_of(bitmaps: &[Slots]) -> Result<Vec<Segments>, Error> {
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
             union.fill(0);
             let marked = bitmaps.iter().enumerate().filter(|(bitmap, _)| marks >> bitmap & 1 == 1);
-            marked.for_each(|(_, slots)| bits::or_into(&mut union, &slots.cells()[start..]));
+            marked.for_each(|(_, slots)| bits::or_into(&mut union, &slots.window[start..]));
             counts.add(segment, bits::count_ones(&union));
         }
     }
@@ -118,13 +117,6 @@ pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error
 /// The smallest layout of the bitmaps of views that estimate; `None` if no view estimates.
 pub(super) fn layout_of_slots(views: &[View<'_>]) -> Option<Layout> {
     views.iter().filter(|view| view.has_slots()).map(|view| view.whole().layout()).min()
-}
-
-impl Counter {
-    /// Whether the counter estimates and has members, so that the layout of its bitmap matters.
-    pub(super) fn has_slots(&self) -> bool {
-        !self.is_exact() && self.set_bits() > 0
-    }
 }
 
 #[cfg(test)]

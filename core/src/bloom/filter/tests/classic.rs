@@ -6,7 +6,7 @@ use crate::bloom::params::{BitLayout, Params};
 use crate::bloom::sub_filter::{SubFilter, try_clone_all};
 use crate::error::{Error, Parameter};
 use crate::hash::classic_hash;
-use crate::heap::OnHeap;
+use crate::live::Windowed;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use crate::bloom::params::{BitLayout, Params};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Limit, Parameter};
 use crate::hash::checksum;
-use crate::heap::OnHeap;
+use crate::live::Windowed;
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use proptest::prelude::*;
 

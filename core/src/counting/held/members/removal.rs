@@ -2,8 +2,6 @@
 
 use super::Members;
 use super::record::Records;
-use crate::counting::params::Room;
-use crate::error::Error;
 use crate::hash::table_hash;
 
 impl Members {
@@ -80,24 +78,9 @@ impl Members {
     fn free(&mut self) {
         // A growing set may take up to three times the memory that it needs. It is copied to a smaller buffer only if
         // it takes more than four times. So adding and removing a member again and again does not copy it each time.
-        let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
         let arena = self.as_bytes().len();
-        if arena + self.index_for(self.len(), self.width, arena).bytes() < self.buffer.len() / 4
-            && let Ok(smaller) = self.compact(room)
-        {
-            *self = smaller;
+        if arena + self.index_for(self.len(), self.width, arena).bytes() < self.buffer.len() / 4 {
+            self.trim();
         }
-    }
-
-    /// A copy without spare memory, like a set that was just loaded.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    fn compact(&self, room: Room) -> Result<Self, Error> {
-        let empty = Members { tag_bytes: self.tag_bytes, ..Members::default() };
-        let smaller = empty.with_room(self.as_bytes(), room)?;
-        let mut smaller = Members { arena_len: self.arena_len, member_bytes: room.bytes, len: room.members, ..smaller };
-        smaller.index_anew(smaller.index);
-        Ok(smaller)
     }
 }

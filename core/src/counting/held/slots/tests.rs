@@ -27,7 +27,7 @@ fn check(slots: &Slots) {
     let (layout, ages) = (slots.layout, slots.ages);
     let mut counts = SegmentCounts::default();
     listed(slots).iter().for_each(|&(slot, _)| counts.add(layout.segment_of(slot), 1));
-    assert_eq!((slots.counts(), &slots.counts_within(u8::MAX)), (&counts, &counts));
+    assert_eq!((slots.counts, slots.counts_within(u8::MAX)), (counts, counts));
     assert_eq!((usize::from(slots.first)..usize::from(slots.end)), window_of(layout, &counts, ages));
     assert_eq!(slots.num_bytes() + Slots::STRUCT_BYTES, bytes_of_counts(layout, &counts, ages));
     let mut bytes = 0;

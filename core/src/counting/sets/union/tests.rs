@@ -2,16 +2,23 @@
 
 use super::*;
 use crate::bits;
-use crate::counting::Params;
 use crate::counting::counter::tests::{RATES, add, counter, params, words};
 use crate::counting::held::members::tests::LOOKED_AT;
-use crate::counting::sets::standing::count_union;
+use crate::counting::sets::tests::count_union;
+use crate::counting::{Counter, Params};
 use crate::error::Parameter;
-use crate::heap::OnHeap;
+use crate::live::Windowed;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+
+impl Counter {
+    /// Whether the counter estimates and has members, so that the layout of its bitmap matters.
+    fn has_slots(&self) -> bool {
+        self.set_bits() > 0
+    }
+}
 
 /// Some items and a counter of them, in any representation and layout.
 fn any_counter() -> impl Strategy<Value = (Counter, Vec<u64>)> {

@@ -9,7 +9,7 @@ use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;
 use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Error, Limit, Parameter};
-use crate::heap::{Mover, OnHeap};
+use crate::heap::Mover;
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{ClockSource, Merging, Move, Time, Window};
