@@ -59,7 +59,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("filters", all_keys(FILTERS));
                 add("filters_not_served", unserved::count());
                 add("counters", all_keys(COUNTERS));
-                add("allocated_bytes", alloc::allocated_bytes());
+                add("allocated_bytes", alloc::ALLOCATED.get());
                 add("rejected_corrupt", CORRUPT_REJECTED.get());
                 add("rejected_full", FULL_REJECTED.get());
                 add("rejected_limit", LIMIT_REJECTED.get());

@@ -84,7 +84,8 @@ pub struct Room {
 pub(crate) struct LookUp<K> {
     /// For each item, its index in `new`; `None` for a known item.
     items: Vec<Option<u32>>,
-    new: Vec<K>,
+    /// The distinct new items, in the order of the call.
+    pub(crate) new: Vec<K>,
     places: HashTable<(u64, usize)>,
     /// A buffer for the result of [`Self::into_answers`].
     answers: Vec<Admission>,
@@ -121,11 +122,6 @@ impl<K: PartialEq> LookUp<K> {
             self.new.push(key);
         }
         self.items.push(Some(place as u32));
-    }
-
-    /// The distinct new items, in the order of the call.
-    pub(crate) fn new_items(&self) -> &[K] {
-        &self.new
     }
 
     /// The outcome of every item, from `of_new`, the outcomes of the distinct new items. A repeated item is
@@ -202,7 +198,7 @@ mod tests {
         {
             look_up.record(hash, key, is_known);
         }
-        assert_eq!(look_up.new_items(), ["a", "b", "c"]);
+        assert_eq!(look_up.new, ["a", "b", "c"]);
         let of_new = first_of(2, 3).unwrap();
         assert_eq!(of_new, [Admitted, Admitted, Rejected]);
         assert_eq!(look_up.into_answers(&of_new), [Admitted, Admitted, Known, Known, Rejected, Rejected]);

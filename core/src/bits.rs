@@ -144,12 +144,6 @@ fn has_ones(bytes: &[u8]) -> bool {
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }
 
-/// Prefetches the word that has bit `index`, which may be outside `words`.
-#[inline]
-pub(crate) fn prefetch(words: &[u64], index: usize) {
-    prefetch_index::prefetch_index(words, index / WORD_BITS);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

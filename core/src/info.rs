@@ -98,7 +98,7 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field!("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
     field!("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
     field!("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
-    field!("Slice", c"SLICE", c"slice", |at| slice(at.filter, at.time)),
+    field!("Slice", c"SLICE", c"slice", |at| number(at.filter.present_slice(at.time))),
     field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
     field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
     field!("Refresh", c"REFRESH", c"refresh", |at| number(
@@ -117,7 +117,7 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
     field!("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
     field!("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
     field!("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
-    field!("Slice", c"SLICE", c"slice", |at| slice(at.counter, at.time)),
+    field!("Slice", c"SLICE", c"slice", |at| number(at.counter.present_slice(at.time))),
     field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
     field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.counter.window())),
 ];
@@ -128,11 +128,6 @@ fn number(number: Option<u64>) -> Field {
 
 fn seconds(window: Option<&Window>) -> Field {
     number(window.map(|window| window.seconds()))
-}
-
-/// The newest slice of a value at `time`, if it has a window.
-fn slice<T: Windowed>(value: &T, time: Time) -> Field {
-    number(value.window().and_then(|_| value.present_slice(time)))
 }
 
 fn is_volatile(window: Option<&Window>) -> Field {

@@ -86,8 +86,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// The slice that is the newest at `time`, if there is a window. The server module calls this method.
     #[doc(hidden)]
     fn present_slice(&self, time: Time) -> Option<u64> {
-        let newest = self.newest_slice()?;
-        Some(self.window().map_or(newest, |window| window.present(newest, time)))
+        self.window().zip(self.newest_slice()).map(|(window, newest)| window.present(newest, time))
     }
 
     /// Changes the clock source of the window. The server module calls this method.

@@ -16,7 +16,7 @@ use crate::number::as_c_prints;
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
-use crate::types::family::{Added, AddedItems};
+use crate::types::family::{Added, AddedItems, Family};
 use crate::types::names::Verb;
 
 /// A view of `filter` at the time of the command, without expired items.
@@ -29,7 +29,7 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, expiry) = match must_obey(ctx) {
         true => obeyed_reservation(ctx, args),
-        false => Creation::from_reservation(ctx, args, Creation::from_options),
+        false => Creation::from_reservation(ctx, args, BloomFilter::creation),
     }?;
     changes::reserve::<BloomFilter>(ctx, args, &creation, expiry)
 }

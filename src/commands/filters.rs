@@ -68,10 +68,10 @@ impl Creation {
         self
     }
 
-    /// Like [`Self::from_options`], for a replicated command. If a parameter is outside this module's ranges, the
+    /// Like [`Family::creation`], for a replicated command. If a parameter is outside this module's ranges, the
     /// filter becomes a RedisBloom-compatible filter, whose ranges are wider.
     fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        Self::from_options(ctx, command, options).or_else(|error| {
+        BloomFilter::creation(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
                 return Err(error);
             }
@@ -152,14 +152,6 @@ impl Creation {
         }
         Ok((creation(ctx, args, &options)?, options.expiry))
     }
-
-    pub(super) fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        let creation = Self::from_any_range(ctx, command, options)?;
-        // A given expansion has to be in range even if NONSCALING overrides it.
-        let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
-        Params { expansion, ..creation.params }.validate()?;
-        Ok(creation.as_made_here())
-    }
 }
 
 impl Family for BloomFilter {
@@ -224,7 +216,11 @@ impl Family for BloomFilter {
     }
 
     fn creation(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Creation, CommandError> {
-        Creation::from_options(ctx, command, options)
+        let creation = Creation::from_any_range(ctx, command, options)?;
+        // A given expansion has to be in range even if NONSCALING overrides it.
+        let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
+        Params { expansion, ..creation.params }.validate()?;
+        Ok(creation.as_made_here())
     }
 
     fn build(creation: &Creation, limit: &ServerLimit) -> Result<Self, Error> {
@@ -269,7 +265,7 @@ impl Family for BloomFilter {
         }
         // A replicated command that this module's parser rejects may come from RedisBloom, and is then parsed as
         // RedisBloom parses it.
-        Self::given(ctx, args, OBEYED_INSERT_OPTIONS).or_else(|_| obeyed_insertion(ctx, args, OBEYED_INSERT_OPTIONS))
+        Self::given(ctx, args, OBEYED_INSERT_OPTIONS).or_else(|_| obeyed_insertion(ctx, args))
     }
 
     /// Adds items and replies for each whether it was new, as [`reply::added`] says.
@@ -326,11 +322,11 @@ pub(super) fn obeyed_reservation(ctx: Ctx, args: Args<'_>) -> Result<(Creation, 
 }
 
 /// The parameters and the options of a replicated `BF.INSERT`. If RedisBloom would reject the command, a primary with
-/// this module sent it, so the strict parser reads it, with the `allowed` options.
-fn obeyed_insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed<'_>) -> Result<(Creation, Options), CommandError> {
+/// this module sent it, so the strict parser reads it.
+fn obeyed_insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
-        None => args::options(ctx, args, 2, allowed)?,
+        None => args::options(ctx, args, 2, OBEYED_INSERT_OPTIONS)?,
     };
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }

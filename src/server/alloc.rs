@@ -40,7 +40,7 @@ static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// The bytes that are allocated now.
-static ALLOCATED: Metric = Metric::new();
+pub static ALLOCATED: Metric = Metric::new();
 
 /// Unit tests run outside a server, and use the system's allocator.
 pub struct ServerAlloc;
@@ -122,10 +122,6 @@ pub fn set_size_classes(jemalloc: bool) {
         false => 16,
     };
     QUANTUM.store(quantum, Ordering::Relaxed);
-}
-
-pub fn allocated_bytes() -> u64 {
-    ALLOCATED.get()
 }
 
 /// The bytes that malloc reserves for a request of `size` bytes, without padding.

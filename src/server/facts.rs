@@ -89,11 +89,6 @@ pub fn used_memory_ratio() -> f64 {
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }
 
-/// Whether the server's memory has reached `maxmemory`, so that it evicts keys or rejects commands.
-pub fn is_memory_full() -> bool {
-    used_memory_ratio() >= 1.0
-}
-
 pub struct Memory {
     /// The option `maxmemory`.
     pub max_bytes: u64,

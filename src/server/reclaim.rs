@@ -120,7 +120,7 @@ pub fn dispose<V: Send + 'static>(value: V, bytes: impl FnOnce(&V) -> usize) {
     if threads::is_main()
         && let bytes = bytes(&value)
         && bytes >= BACKGROUND_BYTES
-        && !facts::is_memory_full()
+        && facts::used_memory_ratio() < 1.0
         && let Some(sender) = reclaimer()
     {
         hand_over(sender, Box::new(value), bytes);

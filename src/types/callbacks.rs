@@ -9,7 +9,7 @@ use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::unstable::persist::rdb::save_partial;
-use rollcall_core::unstable::persist::{Partial, dump_partial};
+use rollcall_core::unstable::persist::{Partial, dump_partial, redisbloom};
 
 use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{self, DataType, Family, State};
@@ -20,6 +20,7 @@ use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
+use crate::server::pages::make_resident;
 use crate::server::{reclaim, slot_import};
 
 /// Registers a data type with the server. The error names the type if another module has registered this name.
@@ -89,13 +90,15 @@ pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encodi
     load(unsafe { Rdb::new(io) }, encoding, family::load::<T>)
 }
 
-/// Loads a complete classic (RedisBloom-compatible) filter.
+/// Loads a complete classic (RedisBloom-compatible) filter, which is stored as RedisBloom stores it.
 ///
 /// # Safety
 /// Must be called by the server.
 pub unsafe extern "C" fn rdb_load_classic(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     // SAFETY: the server passes a live `io`.
-    load(unsafe { Rdb::new(io) }, encoding, family::load_classic)
+    load(unsafe { Rdb::new(io) }, encoding, |rdb, encoding, limit| {
+        redisbloom::load_rdb(rdb, encoding, limit, &mut make_resident).map(State::Ready)
+    })
 }
 
 fn load<T: Family>(

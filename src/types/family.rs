@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
-use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Windowed};
 use rollcall_core::size_limit::SizeLimit;
@@ -274,18 +273,6 @@ pub fn load<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Siz
         true => Ok(state),
         false => Err(Error::corrupt("layout", "lines, or a partially loaded filter", "a complete classic filter")),
     }
-}
-
-/// Like [`load`], for a complete filter that is stored as RedisBloom stores it.
-///
-/// # Errors
-/// The same as for [`load`].
-pub fn load_classic(
-    source: &mut impl Source,
-    encoding: u32,
-    limit: &impl SizeLimit,
-) -> Result<State<BloomFilter>, Error> {
-    redisbloom::load_rdb(source, encoding, limit, &mut make_resident).map(State::Ready)
 }
 
 /// The data type of filters in Rollcall's own layout (`lines`), and of partially loaded filters of any layout.

@@ -7,7 +7,7 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::rdb::{Sink, Source};
 
 use crate::server::api::api;
-use crate::server::ffi::{self, RedisModuleCtx};
+use crate::server::ffi;
 
 /// A value that is being saved to or loaded from an RDB file or a `DUMP` payload.
 pub struct Rdb(*mut raw::RedisModuleIO);
@@ -21,12 +21,6 @@ impl Rdb {
         Rdb(io)
     }
 
-    /// The context of the save or load, which has no client. It lives as long as `io`.
-    fn ctx(&self) -> *mut RedisModuleCtx {
-        // SAFETY: `io` is live, see `new`.
-        unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
-    }
-
     /// The name of the key; null if the value is loaded without a key. It lives as long as `io`.
     pub fn key(&self) -> *const raw::RedisModuleString {
         // SAFETY: `io` is live, see `new`.
@@ -35,8 +29,8 @@ impl Rdb {
 
     /// Writes a line with the module's name to the server's log.
     pub fn log(&self, level: &CStr, message: &str) {
-        // SAFETY: the context is live.
-        unsafe { ffi::log_to(self.ctx(), level, message) };
+        // SAFETY: `io` is live, see `new`, and so is its context.
+        unsafe { ffi::log_to(api!(RedisModule_GetContextFromIO(self.0)), level, message) };
     }
 }
 

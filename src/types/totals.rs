@@ -72,10 +72,6 @@ impl ValueShare {
         matches!(self.kind, ValueKind::Lines | ValueKind::Classic)
     }
 
-    fn is_grown(&self) -> bool {
-        self.grows() && self.sub_filters > 1
-    }
-
     /// Adds this value to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
@@ -99,7 +95,7 @@ impl ValueShare {
             change(&ITEMS, self.items);
             change(&CAPACITY, self.capacity);
             change(&SUB_FILTERS, self.sub_filters);
-            change(&GROWN, self.is_grown().into());
+            change(&GROWN, (self.grows() && self.sub_filters > 1).into());
         }
     }
 

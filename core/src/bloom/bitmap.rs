@@ -26,8 +26,8 @@ const BLOCK: usize = 64;
 /// Invariant: `set_bits` is the number of set bits in `lines`.
 #[derive(PartialEq)]
 pub(super) struct LineBitmap {
-    set_bits: u64,
-    lines: Box<[Line]>,
+    pub(super) set_bits: u64,
+    pub(super) lines: Box<[Line]>,
 }
 
 impl fmt::Debug for LineBitmap {
@@ -49,19 +49,6 @@ impl LineBitmap {
         }
         copy.set_bits = self.set_bits;
         Ok(copy)
-    }
-
-    pub(super) fn lines(&self) -> &[Line] {
-        &self.lines
-    }
-
-    /// A caller that sets bits in the lines must also update the number of set bits.
-    pub(super) fn lines_mut(&mut self) -> (&mut [Line], &mut u64) {
-        (&mut self.lines, &mut self.set_bits)
-    }
-
-    pub(super) fn set_bits(&self) -> u64 {
-        self.set_bits
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -166,7 +153,7 @@ mod tests {
             (bitmap(3, &[(191, 0b1)]), 6),
         ] {
             ours.union_with(&theirs);
-            assert_eq!(ours.set_bits(), set_bits);
+            assert_eq!(ours.set_bits, set_bits);
             assert_eq!(bits::count_ones_in_bytes(ours.as_bytes()), set_bits);
         }
     }

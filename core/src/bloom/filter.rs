@@ -3,11 +3,11 @@
 use super::classic::sizing::{DEFAULT_GROWTH, Rules};
 use super::look_up::{look_up, look_up_chunks};
 use super::params::{BitLayout, Params, Windowing};
-use super::sub_filter::{Spec, SubFilter, SubFilterInfo, hash, num_items, try_clone_all};
+use super::sub_filter::{Spec, SubFilter, SubFilterInfo, hash, num_items};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::live::{Live, Windowed};
-use crate::size_limit::{SizeLimit, Unlimited, try_to_vec};
+use crate::size_limit::{SizeLimit, Unlimited, try_collect_ok, try_to_vec};
 use crate::window::{Time, Window};
 
 mod admit;
@@ -135,7 +135,7 @@ impl BloomFilter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let sub_filters = try_clone_all(self.chain())?;
+        let sub_filters = try_collect_ok(self.chain().len(), self.chain().iter().map(SubFilter::try_clone))?;
         Ok(match self.ring() {
             None => BloomFilter { parts: Parts::from_vec(sub_filters) },
             Some(ring) => {

@@ -277,11 +277,6 @@ impl SubFilter {
     }
 
     #[inline]
-    pub(super) fn lines(&self) -> &[Line] {
-        self.bitmap.lines()
-    }
-
-    #[inline]
     pub(crate) fn num_items(&self) -> u64 {
         self.num_items
     }
@@ -295,7 +290,7 @@ impl SubFilter {
 
     #[inline]
     pub(crate) fn set_bits(&self) -> u64 {
-        self.bitmap.set_bits()
+        self.bitmap.set_bits
     }
 
     /// The bytes that `BF.INFO` reports. RedisBloom's struct of a sub-filter has 64 bytes.
@@ -352,8 +347,8 @@ impl SubFilter {
     #[inline(always)]
     pub fn may_contain(&self, hash: Hash128) -> bool {
         match &self.spec.classic {
-            None => probe::contains(self.spec.item_shape(), self.lines(), hash),
-            Some(classic) => classic.contains(self.lines(), hash),
+            None => probe::contains(self.spec.item_shape(), &self.bitmap.lines, hash),
+            Some(classic) => classic.contains(&self.bitmap.lines, hash),
         }
     }
 
@@ -361,15 +356,15 @@ impl SubFilter {
     /// inserted.
     pub(super) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         match &self.spec.classic {
-            None => probe::contains_chunk(self.spec.item_shape(), self.lines(), hashes, pending, false),
-            Some(classic) => classic.contains_chunk(self.lines(), hashes, pending),
+            None => probe::contains_chunk(self.spec.item_shape(), &self.bitmap.lines, hashes, pending, false),
+            Some(classic) => classic.contains_chunk(&self.bitmap.lines, hashes, pending),
         }
     }
 
     /// Inserts the item with this hash. Returns whether any bit was newly set.
     #[inline]
     pub fn insert(&mut self, hash: Hash128) -> bool {
-        let (lines, set_bits) = self.bitmap.lines_mut();
+        let LineBitmap { lines, set_bits } = &mut self.bitmap;
         let (is_new, free) = match &self.spec.classic {
             None => probe::insert(self.spec.item_shape(), lines, hash),
             Some(classic) => {
@@ -384,7 +379,7 @@ impl SubFilter {
 
     /// Inserts the hashes in the mask `pending`, in order. Returns the mask of those that newly set a bit.
     pub(super) fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
-        let (lines, set_bits) = self.bitmap.lines_mut();
+        let LineBitmap { lines, set_bits } = &mut self.bitmap;
         let (new, free) = match &self.spec.classic {
             None => probe::insert_chunk(self.spec.item_shape(), lines, hashes, pending),
             Some(classic) => classic.insert_chunk(lines, hashes, pending),
@@ -428,10 +423,6 @@ pub(crate) fn zeroed(described: Described) -> Result<Vec<SubFilter>, Error> {
         Ok(sub_filter)
     };
     try_collect_ok(described.len(), described.into_iter().map(sub_filter))
-}
-
-pub(super) fn try_clone_all(sub_filters: &[SubFilter]) -> Result<Vec<SubFilter>, Error> {
-    try_collect_ok(sub_filters.len(), sub_filters.iter().map(SubFilter::try_clone))
 }
 
 #[inline]

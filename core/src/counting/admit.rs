@@ -12,27 +12,13 @@ use crate::window::{Move, Time};
 
 /// The items of an `LC.ADMIT` call, each looked up in the counter.
 pub(super) struct LookedUp<'a> {
-    look_up: LookUp<(u64, &'a [u8])>,
+    pub(super) look_up: LookUp<(u64, &'a [u8])>,
     /// The number of new items that the limit admits.
-    admitted: usize,
+    pub(super) admitted: usize,
     /// Members that were last added in an earlier slice. They are added again, so that they expire later.
-    renewed: Vec<&'a [u8]>,
+    pub(super) renewed: Vec<&'a [u8]>,
     /// The result for each new item.
-    reported: Vec<Admission>,
-}
-
-impl LookedUp<'_> {
-    pub(super) fn has_changes(&self) -> bool {
-        self.admitted > 0 || !self.renewed.is_empty()
-    }
-
-    pub(super) fn num_new(&self) -> usize {
-        self.look_up.new_items().len()
-    }
-
-    pub(super) fn answers(self) -> Vec<Admission> {
-        self.look_up.into_answers(&self.reported)
-    }
+    pub(super) reported: Vec<Admission>,
 }
 
 impl Counter {
@@ -49,7 +35,7 @@ impl Counter {
     ) -> Result<LookedUp<'a>, Error> {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
-        let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
+        let (view, is_later) = (self.at(time), self.present_slice(time) > self.newest_slice());
         // `members` returns an error if the counter estimates and has live members. An estimating counter without live
         // members is treated as an empty exact counter.
         drop(view.members()?);
@@ -63,7 +49,7 @@ impl Counter {
             }
             look_up.record(hash, (hash, item), age.is_some());
         }
-        let new = look_up.new_items();
+        let new = &look_up.new;
         let (members, bytes) = self.members_at(view)?;
         let admitted = terms.admitted(members, new.len());
         if terms.all && admitted < new.len() {
@@ -85,7 +71,7 @@ impl Counter {
         due: Move,
         limit: &impl SizeLimit,
     ) -> Result<Option<Self>, Error> {
-        match &looked_up.look_up.new_items()[..looked_up.admitted] {
+        match &looked_up.look_up.new[..looked_up.admitted] {
             [] => Ok(None),
             // Adding a single item either succeeds or changes nothing, so no copy of the counter is needed.
             &[(hash, only)] if due == Move::Stay => self.add_absent(only, hash, limit).map(|_| None),
@@ -98,11 +84,6 @@ impl Counter {
                 Ok(Some(copy))
             }
         }
-    }
-
-    /// Adds the items that are already members again, so that they expire later.
-    pub(super) fn renew(&mut self, looked_up: &LookedUp<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
-        looked_up.renewed.iter().try_for_each(|item| self.add_item(item, limit).map(drop))
     }
 
     /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.

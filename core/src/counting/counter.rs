@@ -4,7 +4,6 @@ use std::fmt;
 
 use arrayvec::ArrayVec;
 
-use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::{self, Ages, MOST_SLICES, TagRing};
@@ -216,8 +215,8 @@ impl Counter {
         match &self.held {
             Held::Exact(members) => {
                 let ages = self.ages();
-                let seen = members.hashed(self.params().seed).filter(|&(_, tag, _)| ages.age(tag) <= most_age);
-                seen.for_each(|(hash, tag, _)| union.mark_wide(union.layout.slot_of(hash), ages.age(tag) + behind));
+                let seen = members.hashed(self.params().seed).filter(|&(_, tag)| ages.age(tag) <= most_age);
+                seen.for_each(|(hash, tag)| union.mark_wide(union.layout.slot_of(hash), ages.age(tag) + behind));
             }
             Held::Estimating(slots) => union.merge(slots, most_age, behind),
         }
@@ -253,16 +252,7 @@ impl Counter {
     /// The standard error of [`Self::count`], divided by the count. It is 0 while the counter is exact, and if the
     /// count is 0.
     pub fn standard_error(&self) -> f64 {
-        self.estimated().relative_error()
-    }
-
-    pub(super) fn estimated(&self) -> Estimated {
-        self.at(Time::Reached).estimated()
-    }
-
-    /// Whether any member was last added at most `most_age` slices ago. `None` selects no members.
-    pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
-        self.held.has_any(self.ages(), most_age)
+        self.at(Time::Reached).estimated().relative_error()
     }
 
     /// Whether the count is exact.
@@ -299,12 +289,6 @@ impl Counter {
         Self::empty(*self.params(), self.ring().copied())
     }
 
-    /// The error for a command that needs the members, on a counter that estimates.
-    pub(super) fn not_exact(&self) -> Error {
-        let &Params { exact_limit, exact_bytes, .. } = self.params();
-        Error::NotExact { exact_limit, exact_bytes }
-    }
-
     /// The parameters of the counter. [A merge](crate::live::Live::merge) may change the error rate.
     ///
     /// ```
@@ -320,7 +304,7 @@ impl Counter {
 
     /// The number of set bits in the bitmap of an estimating counter; 0 while the counter is exact.
     pub(crate) fn set_bits(&self) -> u64 {
-        self.held.set_bits()
+        self.held.slots().map_or(0, |slots| slots.counts.total())
     }
 
     /// The number of set bits in each segment of the bitmap; `None` while the counter is exact.
@@ -386,11 +370,6 @@ impl Counter {
     #[inline]
     pub(super) fn ages(&self) -> Ages {
         self.ring().map_or(Ages::PLAIN, TagRing::ages)
-    }
-
-    /// The number of the slice that is the newest at `time`; 0 without a window.
-    pub(super) fn present_slice(&self, time: Time) -> u64 {
-        self.window().map_or(0, |window| window.present(self.reached(), time))
     }
 }
 

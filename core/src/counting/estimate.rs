@@ -54,11 +54,6 @@ impl Estimated {
         Estimated { estimate: members as f64, standard_error: 0.0 }
     }
 
-    /// `estimate` with its standard error, for a counter with this layout of the bitmap.
-    pub(super) fn of(layout: Layout, estimate: f64) -> Self {
-        Segments::new(layout, &SegmentCounts::default()).reported(estimate)
-    }
-
     /// `estimate` itself, not rounded, with the standard error of [`Self::count`], which is rounded. `variance` is the
     /// variance of `estimate`.
     pub(super) fn rounded(estimate: f64, variance: f64) -> Self {

@@ -76,7 +76,9 @@ impl Held {
             Held::Exact(members) => {
                 Estimated::exact(members.iter().filter(|&(tag, _)| ages.age(tag) <= most_age).count())
             }
-            Held::Estimating(slots) if is_whole => Estimated::of(slots.layout, slots.estimate()),
+            Held::Estimating(slots) if is_whole => {
+                Segments::new(slots.layout, &SegmentCounts::default()).reported(slots.estimate())
+            }
             Held::Estimating(slots) => Segments::new(slots.layout, &slots.counts_within(most_age)).estimated(),
         }
     }
@@ -157,8 +159,7 @@ impl Held {
         let Held::Exact(members) = self else { return Ok(Mark::Same) };
         limit.check(0, Slots::STRUCT_BYTES)?;
         let mut slots = Slots::new(*layout, ages);
-        let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
-        for (hash, tag) in hashed.chain([(hash64(item, params.seed), tag)]) {
+        for (hash, tag) in members.hashed(params.seed).chain([(hash64(item, params.seed), tag)]) {
             slots.mark(layout.slot_of(hash), tag, limit)?;
         }
         // With a window, members expire, so their present number is not a lower bound for later.
@@ -186,11 +187,6 @@ impl Held {
             // A set that has become empty is exact again, unless the counter is never exact.
             *self = Held::none(spec, after);
         }
-    }
-
-    /// The number of set bits in the bitmap; 0 while the counter is exact and has no bitmap.
-    pub(super) fn set_bits(&self) -> u64 {
-        self.slots().map_or(0, |slots| slots.counts.total())
     }
 
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {

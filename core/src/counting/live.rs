@@ -158,20 +158,21 @@ impl Windowed for Counter {
         // until the time to which the clock had jumped, no member would expire and make room.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
-        let new = looked_up.num_new();
-        if terms.dry_run {
-            return Ok((looked_up.answers(), new));
+        if !terms.dry_run {
+            let has_changes = looked_up.admitted > 0 || !looked_up.renewed.is_empty();
+            if let Some(admitted) = live.value.admit_looked_up(&looked_up, due, limit)? {
+                *live.value = admitted;
+                live.outcome.before = due;
+            } else if has_changes || rebases {
+                live.make(due);
+            }
+            live.outcome.changed |= has_changes;
+            for item in &looked_up.renewed {
+                live.value.add_item(item, limit)?;
+            }
         }
-        let copy = live.value.admit_looked_up(&looked_up, due, limit)?;
-        if let Some(admitted) = copy {
-            *live.value = admitted;
-            live.outcome.before = due;
-        } else if looked_up.has_changes() || rebases {
-            live.make(due);
-        }
-        live.outcome.changed |= looked_up.has_changes();
-        live.value.renew(&looked_up, limit)?;
-        Ok((looked_up.answers(), new))
+        let new = looked_up.look_up.new.len();
+        Ok((looked_up.look_up.into_answers(&looked_up.reported), new))
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {

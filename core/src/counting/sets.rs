@@ -3,6 +3,8 @@
 //! All functions here take [views](crate::counting::View) of counters with and without windows. A view of a windowed
 //! counter has the same bits as a counter without a window to which the members in view were added.
 
+use std::fmt::Display;
+
 use crate::counting::counter::Counter;
 use crate::counting::view::View;
 use crate::error::{Error, Parameter};
@@ -14,20 +16,14 @@ mod merge;
 mod pair;
 pub(super) mod union;
 
-fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Result<(), Error> {
-    check_same(Parameter::Seed, counters.map(|counter| counter.params().seed), |seed| seed.to_string())
+fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter>) -> Result<(), Error> {
+    check_same(Parameter::Seed, counters.map(|counter| counter.params().seed))
 }
 
-/// Checks that all values of a parameter are the same. `in_words` converts a value to text for the error.
-fn check_same<T: PartialEq>(
-    parameter: Parameter,
-    values: impl Iterator<Item = T> + Clone,
-    in_words: impl Fn(T) -> String,
-) -> Result<(), Error> {
-    match values.clone().zip(values.skip(1)).find(|(ours, theirs)| ours != theirs) {
-        Some((ours, theirs)) => Err(Error::incompatible(parameter, in_words(ours), in_words(theirs))),
-        None => Ok(()),
-    }
+/// Checks that all values of a parameter are the same.
+fn check_same<T: PartialEq + Display>(parameter: Parameter, mut values: impl Iterator<Item = T>) -> Result<(), Error> {
+    let Some(first) = values.next() else { return Ok(()) };
+    values.try_for_each(|value| Error::check_same(parameter, &first, &value))
 }
 
 /// The views without repetitions, in their order. Each view for which `stays` returns true, given its index, is kept.

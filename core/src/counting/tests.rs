@@ -124,7 +124,8 @@ impl Pair {
             (counter.reached(), counter.oldest_live(Time::Reached)),
             (model.newest, model.window.oldest_live(model.newest))
         );
-        let (oldest, present) = (counter.oldest_live(Time::At(now)), i128::from(counter.present_slice(Time::At(now))));
+        let (oldest, present) =
+            (counter.oldest_live(Time::At(now)), i128::from(counter.present_slice(Time::At(now)).unwrap()));
         let rows = counter.history(Time::At(now)).unwrap();
         assert_eq!(rows.len() as u64, u64::from(model.window.slices()) + 1);
         let slices = BTreeSet::from([oldest, oldest + 1, (oldest + present) / 2, present - 1, present]);
@@ -512,7 +513,7 @@ fn the_last_slices_are_slices_too() {
             assert_eq!(counter.history(Time::At(last)).unwrap().len(), 15);
             assert_eq!(
                 counter.at(Time::At(last)).count(),
-                if counter.present_slice(Time::At(last)) == newest { counter.count() } else { 0 }
+                if counter.present_slice(Time::At(last)) == Some(newest) { counter.count() } else { 0 }
             );
             counter.advance_due(Time::At(last));
             counter.advance(last);

@@ -10,6 +10,7 @@ use crate::counting::held::members::record::{Front, Member};
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
+use crate::counting::params::Params;
 use crate::error::Error;
 use crate::hash::table_hash;
 use crate::size_limit::{try_collect, try_with_capacity};
@@ -69,7 +70,7 @@ impl Counter {
     /// [`Error::OutOfMemory`].
     pub fn history(&self, time: Time) -> Result<Vec<(i64, Estimated)>, Error> {
         let Some(window) = self.window() else { return Ok(Vec::new()) };
-        let present = self.present_slice(time);
+        let present = window.present(self.reached(), time);
         let passed = present - self.reached();
         let counts = self.held.history(self.ages())?;
         let mut rows = try_with_capacity(counts.len())?;
@@ -111,7 +112,8 @@ impl<'a> View<'a> {
     /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
         if !self.is_exact() && (self.counter.params().exact_limit == 0 || self.has_any()) {
-            return Err(self.counter.not_exact());
+            let &Params { exact_limit, exact_bytes, .. } = self.counter.params();
+            return Err(Error::NotExact { exact_limit, exact_bytes });
         }
         Ok(self.aged().map(|(_, member)| member))
     }
@@ -204,7 +206,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn has_any(&self) -> bool {
-        self.counter.has_any(self.most_age)
+        self.counter.held.has_any(self.counter.ages(), self.most_age)
     }
 
     /// Whether the counter estimates and has members in the view.

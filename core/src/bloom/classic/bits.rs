@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use super::super::bitmap::Line;
 use super::sizing::{Rules, Shape};
-use crate::bits;
+use crate::bits::{self, WORD_BITS};
 use crate::hash::Hash128;
 use crate::marks::{Marks, marked};
+use prefetch_index::prefetch_index;
 
 /// The number of an item's bits that are prefetched for a look-up. In a full filter half of the bits are set, so only a
 /// quarter of absent items need more bits. The number may be changed.
@@ -44,7 +45,7 @@ impl Classic {
         }
         for i in marked(pending) {
             let positions = self.modulus.positions(hashes[i], 0..probes.min(self.shape.hashes));
-            positions.for_each(|position| bits::prefetch(words, position));
+            positions.for_each(|position| prefetch_index(words, position / WORD_BITS));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// An admission that is decided but not yet carried out. It owns all memory that it will need.
 pub(super) struct Admitting {
-    sorted: LookUp<Hash128>,
+    pub(super) sorted: LookUp<Hash128>,
     /// Items that the filter has already and that will be added again, so that they expire later. Each comes with the
     /// number of new items before it in the call.
     renewed: Vec<(usize, Hash128)>,
@@ -28,11 +28,6 @@ impl Admitting {
     /// Whether carrying out the admission may change the filter.
     pub(super) fn adds(&self) -> bool {
         self.admitted > 0 || self.renews()
-    }
-
-    /// The number of distinct new items in the call.
-    pub(super) fn num_new(&self) -> usize {
-        self.sorted.new_items().len()
     }
 
     /// Whether items that the filter has already are added again, so that they expire later.
@@ -64,10 +59,10 @@ impl BloomFilter {
         look_up_chunks(self.live_after(slices_later), items.map(self.hasher()), |hash, is_known| {
             sorted.record(table_hash(bytemuck::cast_slice(&[hash.lo, hash.hi])), hash, is_known);
             if is_known && renews && !look_up(newest, hash) {
-                renewed.push((sorted.new_items().len(), hash));
+                renewed.push((sorted.new.len(), hash));
             }
         });
-        let new = sorted.new_items().len();
+        let new = sorted.new.len();
         let mut admitted = terms.admitted(self.after(slices_later).num_items(), new);
         if terms.all && admitted < new {
             renewed.clear();
@@ -101,7 +96,7 @@ impl BloomFilter {
         if adds {
             let first = self.chain().len() - usize::from(!self.newest().is_empty());
             self.append(more.into_iter())?;
-            let end = self.fill(first, sorted.new_items(), &renewed, admitted, &mut reported);
+            let end = self.fill(first, &sorted.new, &renewed, admitted, &mut reported);
             // New sub-filters that stayed empty are removed.
             self.truncate(end + 1);
         }

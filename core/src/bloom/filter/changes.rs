@@ -151,7 +151,7 @@ impl Windowed for BloomFilter {
         // are rejected. Otherwise the filter's items would expire far too late.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
-        let new = admitting.num_new();
+        let new = admitting.sorted.new.len();
         live.outcome.changed |= admitting.renews();
         if admitting.adds() || rebases {
             live.make(due);

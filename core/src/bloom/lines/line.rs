@@ -114,40 +114,18 @@ pub(in crate::bloom) mod avx512 {
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
-    /// The positions of an item's bits in a line, one in each lane of a register.
-    #[derive(Clone, Copy)]
-    pub(in crate::bloom) struct Spread {
-        /// In each lane, the index of the position's 64-bit word in the line.
-        word: __m512i,
-        /// In each lane, a word in which only the position's bit is set.
-        bit: __m512i,
-        /// The mask of the lanes in use: one lane for each of the item's bits.
-        wanted: __mmask8,
-    }
-
-    /// Spreads the first `probes` positions in `places` over the lanes of a register.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(in crate::bloom) fn spread(places: u64, probes: u32) -> Spread {
-        // Bits above the nine of a position are not cleared, because the rotation and the permutation ignore them.
-        let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
-        let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
-        let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);
-        Spread { word: _mm512_srli_epi64::<6>(place), bit, wanted: ((1u32 << probes) - 1) as u8 }
-    }
-
-    /// Whether all bits of an item are set in the line. `spread` has their positions.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(in crate::bloom) fn has_all(line: &Line, spread: Spread) -> bool {
-        let word = _mm512_permutexvar_epi64(spread.word, cast(line.0));
-        _mm512_mask_testn_epi64_mask(spread.wanted, word, spread.bit) == 0
-    }
-
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
-        has_all(line, spread(places, probes))
+        // Each lane has one position. Bits above its nine are not cleared, because the rotation and the permutation
+        // ignore them.
+        let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
+        let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
+        // The position's word of the line, and a word in which only the position's bit is set.
+        let word = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(place), cast(line.0));
+        let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);
+        let wanted = ((1u32 << probes) - 1) as u8;
+        _mm512_mask_testn_epi64_mask(wanted, word, bit) == 0
     }
 
     #[inline]
@@ -211,7 +189,7 @@ mod tests {
     #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
     fn has_all_here(line: &Line, places: u64, probes: u32) -> bool {
         match_target! {
-            "x86_64+avx512f" => avx512::has_all(line, avx512::spread(places, probes)),
+            "x86_64+avx512f" => avx512::has(line, places, probes),
             _ => line.has(&laid_out(places, probes)),
         }
     }

@@ -103,15 +103,10 @@ pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
     free(bytemuck::cast_slice_mut(cells), ages, most_age);
 }
 
-/// Whether [`merge`] supports these two bitmaps: its destination, whose tags `ages` describes, and its source, whose
-/// tags `theirs` describes. The destination must have no tags, or tags of as many bits as the source.
-pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
-    !ages.has_tags() || ages.modulus == theirs.modulus
-}
-
 /// Merges the bitmap `from` into the bitmap `cells`. Slots that were last marked more than `most_age` slices before the
 /// newest slice of `from` are left out. The newest slice of `from` is `behind` slices earlier than that of `cells`. A
-/// slot that is marked in both bitmaps gets the tag of the later slice.
+/// slot that is marked in both bitmaps gets the tag of the later slice. `cells` must have no tags, or tags of as many
+/// bits as `from`.
 pub(in crate::counting) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {

@@ -26,7 +26,7 @@ use arrayvec::ArrayVec;
 
 use digits::value_of;
 use index::{First, Index};
-use record::{Front, MOST_SCANNED, Member, Record, Records};
+use record::{Front, MOST_SCANNED, Record, Records};
 
 use crate::counting::held::ring::Ages;
 use crate::counting::params::Room;
@@ -114,13 +114,13 @@ impl Members {
         Records { rest, front: self.front(), tag_bytes: self.tag_bytes() }
     }
 
-    /// The members with their hashes under `seed`, and their slice tags.
-    pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, u8, Member<'_>)> {
+    /// The hashes of the members under `seed`, and their slice tags.
+    pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, u8)> {
         let mut buffer = [0; 64];
         self.iter().map(move |(tag, member)| {
             #[cfg(test)]
             tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-            (hash64(member.text_in(&mut buffer), seed), tag, member)
+            (hash64(member.text_in(&mut buffer), seed), tag)
         })
     }
 

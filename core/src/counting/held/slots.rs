@@ -441,7 +441,7 @@ impl Slots {
     /// `most_age + behind` must be at most its number of slices.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
-        let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
+        let is_alike = layout == from.layout && (!ages.has_tags() || ages.modulus == theirs.modulus);
         let words = segment_words(layout, ages);
         for (segment, place) in from.places() {
             match (place, self.window.get_mut(segment * words..(segment + 1) * words)) {

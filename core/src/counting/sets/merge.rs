@@ -8,7 +8,7 @@ use crate::counting::sets::{check_same, check_seeds};
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect};
-use crate::window::{ClockSource, Window};
+use crate::window::ClockSource;
 
 impl Counter {
     /// Makes the counter the union of itself and `others`; returns whether the merge changed anything.
@@ -83,7 +83,7 @@ impl Counter {
     /// Whether this counter has a member that is at most `most_age` slices older than the slice `newest`.
     fn is_live_at(&self, newest: u64, most_age: u8) -> bool {
         let behind = u8::try_from(newest.saturating_sub(self.reached())).ok();
-        self.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
+        self.held.has_any(self.ages(), behind.and_then(|behind| most_age.checked_sub(behind)))
     }
 
     /// The parameters of a union: the error rate of `self`, and everything else of `own`.
@@ -110,10 +110,16 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
 /// Otherwise the same slice number would mean different times.
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
     let windows = counters.iter().map(|counter| counter.window());
-    check_same(Parameter::Window, windows.clone().map(|window| window.map(Window::slice_seconds)), |length| {
-        length.map_or("no window".to_owned(), |length| format!("slices of {length} s"))
-    })?;
-    check_same(Parameter::Window, windows.flatten().map(Window::clock_source), |clock_source| {
-        if clock_source == ClockSource::System { "system clock".to_owned() } else { "manual clock".to_owned() }
-    })
+    let lengths = windows.clone().map(|window| match window {
+        Some(window) => format!("slices of {} s", window.slice_seconds()),
+        None => "no window".to_owned(),
+    });
+    check_same(Parameter::Window, lengths)?;
+    check_same(
+        Parameter::Window,
+        windows.flatten().map(|window| match window.clock_source() {
+            ClockSource::System => "system clock",
+            ClockSource::Manual => "manual clock",
+        }),
+    )
 }

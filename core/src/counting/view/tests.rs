@@ -9,7 +9,7 @@ pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a
 
 impl Counter {
     pub(in crate::counting) fn oldest_live(&self, time: Time) -> i128 {
-        self.window().map_or(0, |window| window.oldest_live(self.present_slice(time)))
+        self.window().map_or(0, |window| window.oldest_live(window.present(self.reached(), time)))
     }
 
     pub(in crate::counting) fn slice_since(&self, seconds: u64, time: Time) -> i128 {

@@ -3,7 +3,7 @@
 use crate::bloom::classic::sizing::{Rules, Shape};
 use crate::bloom::filter::BloomFilter;
 use crate::bloom::params::{BitLayout, Params};
-use crate::bloom::sub_filter::{SubFilter, try_clone_all};
+use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Parameter};
 use crate::hash::classic_hash;
 use crate::live::Windowed;
@@ -25,7 +25,7 @@ fn filled(params: Params, items: &[u16]) -> BloomFilter {
 }
 
 fn list(filter: &BloomFilter) -> Vec<SubFilter> {
-    try_clone_all(filter.chain()).unwrap()
+    filter.chain().iter().map(|one| one.try_clone().unwrap()).collect()
 }
 
 fn rules(filter: &BloomFilter) -> Rules {

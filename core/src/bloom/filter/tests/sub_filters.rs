@@ -145,7 +145,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
         let mut filter = filter(error_rate, capacity);
-        assert!(filter.lines().len() >= FAR_FROM_LINES && filter.spec.geometry.lines_per_item > 1);
+        assert!(filter.bitmap.lines.len() >= FAR_FROM_LINES && filter.spec.geometry.lines_per_item > 1);
         let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         filter.append_bytes(0, &bytes).unwrap();

@@ -131,9 +131,8 @@ impl<'i> Record<'i> {
                     }
                     _ => false,
                 },
-                0xc1..=0xc8 => rest.get(..usize::from(code - DECIMAL)).is_some_and(|own| value_of(own) == self.body[0]),
-                0xd8..=0xdf => {
-                    rest.get(..usize::from(code - PREFIXED)).is_some_and(|own| value_of(own) == self.body[0])
+                0xc1..=0xc8 | 0xd8..=0xdf => {
+                    rest.get(..self.len() - 1).is_some_and(|own| value_of(own) == self.body[0])
                 }
                 _ => self.rarely_begins(rest),
             }

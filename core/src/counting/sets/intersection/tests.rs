@@ -69,7 +69,8 @@ fn a_value_has_one_number_however_it_is_asked() {
     let (mut raised, empty) = (0, counter(Layout::new(8), 250, 0..0));
     for first in (0..40_000).step_by(1000) {
         let one = counter(Layout::new(8), 250, first..first + 251);
-        let (alone, without_bound) = (one.estimated(), unions_in(one.layout(), &[&one])[1].estimate());
+        let (alone, without_bound) =
+            (one.at(Time::Reached).estimated(), unions_in(one.layout(), &[&one])[1].estimate());
         raised += u32::from(without_bound < 249.5);
         assert_eq!(estimate_union(&[&one, &empty]), Ok(alone));
         assert_eq!((one.difference(&[]), one.difference(&[&empty, &empty])), (Ok(alone), Ok(alone)));
@@ -109,8 +110,8 @@ fn made_up_bitmaps_report_nothing() {
     let spec = Spec::new(params(layout, 0)).unwrap();
     let full = Counter::holding(spec, Held::Estimating(slots), None);
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
-    let size = one.estimated();
-    let largest = full.estimated();
+    let size = one.at(Time::Reached).estimated();
+    let largest = full.at(Time::Reached).estimated();
     let cases: [(&[&Counter], f64); 4] = [
         (&[&full, &known], 3.0),
         (&[&full, &full, &known], 3.0),

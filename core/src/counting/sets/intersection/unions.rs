@@ -66,14 +66,14 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         }
         chances.clear();
         chances.extend(of_slot.iter().rev().map(|(free, _)| free));
-        subtract_subsets(&mut chances);
+        add_subsets(&mut chances, -1.0);
         // For each union, `moves` has by how much one more free slot in the union's bitmap lowers the estimated size of
         // the intersection. `mean` is the average by which a slot of the segment lowers this size.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| sign(marks) * slots.share / (of_slot[marks].1 * information[marks])));
         let mean: f64 = (1..=all).map(|marks| moves[marks] * of_slot[marks].0).sum();
-        add_subsets(&mut moves);
+        add_subsets(&mut moves, 1.0);
         let squares = chances.iter().enumerate().map(|(taken, chance)| {
             let moved = moves[all ^ taken] - mean;
             chance.max(0.0) * moved * moved
@@ -97,7 +97,7 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     // members minus this union are the members that are only in sets whose bit is 1.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
-    subtract_subsets(unions);
+    add_subsets(unions, -1.0);
 
     let group = |marks: usize| (marks.trailing_zeros() as usize, marks.count_ones() as usize);
     let mut sums = [[(0.0, 0.0); MAX_INTERSECTED + 1]; MAX_INTERSECTED];
@@ -114,7 +114,7 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     }
 
     let in_all = unions[all];
-    add_subsets(unions);
+    add_subsets(unions, 1.0);
     let total = unions[all];
     unions.iter_mut().for_each(|members| *members = (total - *members).max(NONE));
     unions.reverse();
@@ -122,22 +122,11 @@ fn sets_near(unions: &mut [f64]) -> f64 {
 }
 
 /// An index selects sets: bit `n` stands for set `n`. Adds to the number at each index the numbers for all smaller
-/// selections of the same sets.
-fn add_subsets(numbers: &mut [f64]) {
-    for_each_subset(numbers, |number, subset| number + subset);
-}
-
-/// Undoes [`add_subsets`].
-fn subtract_subsets(numbers: &mut [f64]) {
-    for_each_subset(numbers, |number, subset| number - subset);
-}
-
-/// Bit `n` of an index stands for set `n`. For each set, and each index `i` in which the bit of the set is 1:
-/// `numbers[i] = join(numbers[i], numbers[j])`, where `j` is `i` with 0 for this bit.
-fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
+/// selections of the same sets. With `factor` -1 instead of 1, it undoes this.
+fn add_subsets(numbers: &mut [f64], factor: f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
-            numbers[marks] = join(numbers[marks], numbers[marks ^ 1 << set]);
+            numbers[marks] += factor * numbers[marks ^ 1 << set];
         }
     }
 }
