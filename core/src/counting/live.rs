@@ -177,22 +177,13 @@ impl Windowed for Counter {
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         let merging = live.value.merging(others, live.time)?;
-        let stored = live.value.ring().copied();
-        live.value.make(merging.before);
-        match live.value.merge(others, limit) {
-            Ok(changed) => {
-                live.value.make(merging.after);
-                (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
-                live.outcome.changed |= changed;
-                Ok(changed)
-            }
-            Err(error) => {
-                if let Some((ring, stored)) = live.value.ring.as_mut().zip(stored) {
-                    **ring = stored;
-                }
-                Err(error)
-            }
-        }
+        // The merge makes a copy of the counter, since it may fail half-way.
+        let (merged, changed) = live.value.merged(others, merging.before, limit)?;
+        *live.value = merged;
+        live.value.make(merging.after);
+        (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
+        live.outcome.changed |= changed;
+        Ok(changed)
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

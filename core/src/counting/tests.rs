@@ -33,6 +33,12 @@ impl Counter {
     pub(crate) fn mark(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Mark, Error> {
         self.add_item(item.as_ref(), limit)
     }
+
+    pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let (merged, changed) = self.merged(others, Move::Stay, limit)?;
+        *self = merged;
+        Ok(changed)
+    }
 }
 
 const NOON: u64 = 1_000_000;

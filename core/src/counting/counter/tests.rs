@@ -30,7 +30,7 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
 pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
     let mut union = Slots::wide(counter.layout(), Ages::PLAIN).unwrap();
     counter.mark_in(&mut union, Some(0), 0);
-    union.window.into()
+    union.window
 }
 
 #[test]

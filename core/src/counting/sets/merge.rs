@@ -8,52 +8,47 @@ use crate::counting::sets::{check_same, check_seeds};
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
 use crate::size_limit::{SizeLimit, try_collect};
-use crate::window::ClockSource;
+use crate::window::{ClockSource, Move};
 
 impl Counter {
-    /// Makes the counter the union of itself and `others`; returns whether the merge changed anything.
+    /// The union of the counter and `others`, and whether it differs from the counter. The counter's window is first
+    /// moved as `before` says.
     ///
-    /// The counter keeps its parameters, unless another counter that estimates has a smaller bitmap. Then it takes the
-    /// error rate of the counter with the smallest bitmap. It stays exact if all counters are exact and the union is
-    /// within its limits.
+    /// The union has the parameters of the counter, unless another counter that estimates has a smaller bitmap. Then it
+    /// has the error rate of the counter with the smallest bitmap. It is exact if all counters are exact and it is
+    /// within the limits of the counter.
     ///
     /// With windows, the newest slice becomes the latest of all counters, and all members that have then expired are
     /// removed.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] if seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]. On error
-    /// the counter is unchanged.
-    pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // The merge changes a copy of the counter, since it may fail half-way.
-        let (copy, changed) = self.merged(others, limit)?;
-        if changed {
-            *self = copy;
-        }
-        Ok(changed)
-    }
-
-    /// The result of [`Self::merge`], and whether it differs from the counter.
-    fn merged(&self, others: &[&Counter], limit: &impl SizeLimit) -> Result<(Counter, bool), Error> {
-        let mut all = with_first(self, others)?;
+    /// [`Error::Incompatible`] if seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`].
+    pub(in crate::counting) fn merged(
+        &self,
+        others: &[&Counter],
+        before: Move,
+        limit: &impl SizeLimit,
+    ) -> Result<(Counter, bool), Error> {
+        let all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
-        let newest = newest(&all);
         let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
-        // Counters whose members have all expired are left out, so they do not affect the layout of the bitmap.
-        let is_live = |counter: &&Counter| counter.is_live_at(newest, self.ages().most_age);
-        all.retain(is_live);
-        let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
-        let coarsest = coarsest(self, &all);
-        let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
         // The server's limit measures the used memory at its first check. So the first check comes before the copy
         // takes memory.
         limit.check(0, 0)?;
-        let mut copy;
+        let mut copy = self.try_clone()?;
+        copy.make(before);
+        let newest = copy.reached().max(newest(others));
+        // Counters whose members have all expired are left out, so they do not affect the layout of the bitmap.
+        let live = others.iter().copied().filter(|counter| counter.is_live_at(newest, self.ages().most_age));
+        let live = try_collect(others.len(), live)?;
+        let with_slots = live.iter().copied().filter(|counter| counter.set_bits() > 0);
+        let coarsest = once(self).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(self);
+        let (is_later, is_folded) = (newest > copy.reached(), coarsest.layout() != self.layout());
         if is_folded {
-            copy = Counter::empty(coarsest.params_for(self), self.ring().copied())?;
-            copy.add_members(&[self], self.reached(), 0, limit)?;
-        } else {
-            copy = self.try_clone()?;
+            let mut folded = Counter::empty(coarsest.params_for(self), copy.ring().copied())?;
+            folded.add_members(&[&copy], copy.reached(), 0, limit)?;
+            copy = folded;
         }
         let changed = copy.add_members(&live, newest, lower_bound, limit)? || is_later || is_folded;
         Ok((copy, changed))
@@ -70,11 +65,13 @@ impl Counter {
         let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.ages().most_age));
         let coarsest = live.filter(|counter| counter.set_bits() > 0).min_by_key(|counter| counter.layout());
         let (union, _) = match coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
-            Some(coarsest) => Counter::empty(coarsest.params_for(first), first.ring().copied())?.merged(&all, limit)?,
+            Some(coarsest) => {
+                Counter::empty(coarsest.params_for(first), first.ring().copied())?.merged(&all, Move::Stay, limit)?
+            }
             None => {
                 // Copying `first` is much faster than adding its bits one by one.
                 limit.check(0, first.num_bytes())?;
-                first.merged(others, limit)?
+                first.merged(others, Move::Stay, limit)?
             }
         };
         Ok(union)
@@ -94,12 +91,6 @@ impl Counter {
 
 fn newest(counters: &[&Counter]) -> u64 {
     counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
-}
-
-/// The counter with the smallest bitmap, of `own` and those of `counters` that have a bitmap.
-fn coarsest<'a>(own: &'a Counter, counters: &[&'a Counter]) -> &'a Counter {
-    let with_slots = counters.iter().copied().filter(|counter| counter.set_bits() > 0);
-    once(own).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(own)
 }
 
 fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
