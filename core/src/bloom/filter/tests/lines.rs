@@ -9,7 +9,6 @@ use crate::error::{Error, Limit, Parameter};
 use crate::hash::checksum;
 use crate::live::Windowed;
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use proptest::prelude::*;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {
     Params { error_rate, capacity, expansion, seed }
@@ -76,44 +75,6 @@ fn bits_are_pinned() {
     }
 }
 
-#[test]
-fn parameters_are_checked() {
-    let good = params(0.01, 100, 2, 0);
-    assert_eq!(good.validate(), Ok(()));
-    for (bad, name) in [
-        (Params { error_rate: f64::NAN, ..good }, Parameter::ErrorRate),
-        (Params { error_rate: 0.0, ..good }, Parameter::ErrorRate),
-        (Params { error_rate: 1.0, ..good }, Parameter::ErrorRate),
-        (Params { capacity: 0, ..good }, Parameter::Capacity),
-        (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
-        (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
-    ] {
-        let rejected = BloomFilter::new(BitLayout::Lines, bad, &Unlimited).err();
-        assert!(matches!(rejected, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
-    }
-}
-
-#[test]
-fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
-    let mut filter = filter(params(0.001, 50, 0, 0));
-    let items: Vec<u16> = (0..100).collect();
-    let mut added = Vec::new();
-    let rejected = add_list(&mut filter, &items, &Unlimited, &mut added);
-    assert_eq!(rejected, Err(Error::Full { capacity: 50 }));
-    assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
-    assert_eq!(filter.num_items(), 50);
-    added.clear();
-    assert_eq!(add_list(&mut filter, &items[..50], &Unlimited, &mut added), Ok(()));
-    assert_eq!(added, [false; 50]);
-    assert_eq!(filter.add([0, 0], &Unlimited), Ok(false));
-    assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
-    // The filter has room for one item, which is added twice.
-    let mut smallest = super::lines::filter(params(0.9, 1, 0, 0));
-    added.clear();
-    assert_eq!(add_list(&mut smallest, &[7, 7], &Unlimited, &mut added), Ok(()));
-    assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
-}
-
 /// A filter with a high error rate mistakes many new items for known ones, so its number of set bits decides when it is
 /// full.
 #[test]
@@ -144,21 +105,6 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         assert!(chain.sub_filters().len() > 1);
         assert!(chain.chain()[0].num_items() == one.num_items(), "{error_rate}");
     }
-}
-
-#[test]
-fn growth_that_is_rejected_changes_nothing() {
-    let mut filter = filter(params(0.01, 100, 2, 0));
-    let limit = MaxBytes(filter.size_bytes() + 10);
-    let items: Vec<u16> = (0..300).collect();
-    let mut added = Vec::new();
-    assert!(matches!(add_list(&mut filter, &items, &limit, &mut added), Err(Error::TooLarge { .. })));
-    assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
-    let before = filter.try_clone().unwrap();
-    assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
-    assert!(filter == before);
-    assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
-    assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
 }
 
 #[test]
@@ -225,12 +171,6 @@ fn chains_end_at_a_number_of_sub_filters() {
 }
 
 #[test]
-fn an_empty_twin_is_as_new() {
-    let grown = filled(params(0.01, 20, 2, 9), &(0..100).collect::<Vec<_>>());
-    assert!(grown.new_like(&Unlimited).unwrap() == filter(*grown.params()));
-}
-
-#[test]
 fn sizes_and_rates_add_up() {
     let grown = filled(params(0.01, 20, 2, 0), &(0..100).collect::<Vec<_>>());
     let mut blocks = Vec::new();
@@ -250,27 +190,6 @@ fn sizes_and_rates_add_up() {
 }
 
 #[test]
-fn merge_names_what_differs() {
-    let base = params(0.01, 100, 2, 0);
-    let mut ours = filled(base, &[1, 2, 3]);
-    let before = ours.try_clone().unwrap();
-    for (theirs, name) in [
-        (filter(Params { capacity: 101, ..base }), Parameter::Capacity),
-        (filter(Params { error_rate: 0.02, ..base }), Parameter::ErrorRate),
-        (filter(Params { expansion: 0, ..base }), Parameter::Expansion),
-        (filter(Params { seed: 1, ..base }), Parameter::Seed),
-    ] {
-        let good = filled(base, &[4, 5]);
-        let rejected = ours.merge(&[&good, &theirs], &Unlimited);
-        assert!(
-            matches!(rejected, Err(Error::Incompatible { parameter, .. }) if parameter == name),
-            "{name:?}: {rejected:?}"
-        );
-        assert!(ours == before);
-    }
-}
-
-#[test]
 fn merge_does_not_pass_the_rate() {
     let base = params(0.01, 1000, 0, 0);
     let parts: Vec<_> =
@@ -287,94 +206,4 @@ fn merge_does_not_pass_the_rate() {
     assert_eq!(ours.merge(&[&parts[0], &parts[1], &before], &Unlimited), Ok(false));
     assert_eq!(ours.merge(&[], &Unlimited), Ok(false));
     assert!(ours == before);
-}
-
-fn any_params() -> impl Strategy<Value = Params> {
-    (0.05f64..9.0, 1u64..80, 0u32..4, any::<u64>())
-        .prop_map(|(exponent, capacity, expansion, seed)| params(libm::pow(10.0, -exponent), capacity, expansion, seed))
-}
-
-proptest! {
-    #[test]
-    fn no_false_negatives_and_add_is_idempotent(
-        params in any_params(),
-        items in prop::collection::vec(any::<u16>(), 0..400),
-    ) {
-        let mut filter = filter(params);
-        for (i, item) in bytes(&items).enumerate() {
-            let seen = filter.may_contain(item);
-            match filter.add(item, &Unlimited) {
-                Ok(mark) => prop_assert_eq!(mark, !seen),
-                Err(error) => {
-                    prop_assert_eq!(error, Error::Full { capacity: params.capacity });
-                    let only = &filter.chain()[0];
-                    let full_bits = sizing::full_bits(params.error_rate, &only.spec.geometry);
-                    let has_full_bits = full_bits.is_some_and(|full| only.set_bits() >= full);
-                    prop_assert!(!seen && (filter.num_items() == params.capacity || has_full_bits));
-                    continue;
-                }
-            }
-            let num_items = filter.num_items();
-            prop_assert_eq!(filter.add(item, &Unlimited), Ok(false));
-            prop_assert_eq!(filter.num_items(), num_items);
-            let asks_all = i % 32 == 0 || i + 1 == items.len();
-            let mut added = bytes(&items[..=i]);
-            prop_assert!(params.expansion == 0 || !asks_all || added.all(|item| filter.may_contain(item)));
-        }
-    }
-
-    #[test]
-    fn batches_equal_single_calls(
-        params in any_params(),
-        batches in prop::collection::vec(prop::collection::vec(0u16..600, 0..150), 0..5),
-    ) {
-        let (mut single, mut batch) = (filter(params), filter(params));
-        for items in batches {
-            let mut expected = Vec::new();
-            let mut outcome = Ok(());
-            for item in bytes(&items) {
-                match single.add(item, &Unlimited) {
-                    Ok(mark) => expected.push(mark),
-                    Err(error) => {
-                        outcome = Err(error);
-                        break;
-                    }
-                }
-            }
-            let mut added = Vec::new();
-            prop_assert_eq!(add_list(&mut batch, &items, &Unlimited, &mut added), outcome);
-            prop_assert_eq!(added, expected);
-            prop_assert!(single == batch);
-            let mut found = vec![true];
-            batch.may_contain_all(bytes(&items), |is_there| found.push(is_there));
-            let again = bytes(&items).map(|item| single.may_contain(item));
-            let expected: Vec<bool> = std::iter::once(true).chain(again).collect();
-            prop_assert_eq!(found, expected);
-        }
-    }
-
-    #[test]
-    fn merge_commutes_associates_and_equals_the_union(
-        a in prop::collection::vec(any::<u16>(), 0..150), b in prop::collection::vec(any::<u16>(), 0..150),
-        c in prop::collection::vec(any::<u16>(), 0..150), seed: u64, expansion in 0u32..3,
-    ) {
-        let params = params(0.001, 600, expansion, seed);
-        let [a_, b_, c_] = [&a, &b, &c].map(|items| filled(params, items));
-        let merged = |first: &BloomFilter, others: &[&BloomFilter]| {
-            let mut merged = first.try_clone().unwrap();
-            merged.merge(others, &Unlimited).unwrap();
-            merged
-        };
-        let bitmap = |filter: &BloomFilter| filter.chain()[0].as_bytes().to_vec();
-        prop_assert!(merged(&a_, &[&b_]) == merged(&b_, &[&a_]) || a_.num_items() != b_.num_items());
-        prop_assert_eq!(bitmap(&merged(&a_, &[&b_])), bitmap(&merged(&b_, &[&a_])));
-        prop_assert_eq!(bitmap(&merged(&merged(&a_, &[&b_]), &[&c_])), bitmap(&merged(&a_, &[&merged(&b_, &[&c_])])));
-        let at_once = merged(&a_, &[&b_, &c_]);
-        let union = filled(params, &[a, b, c].concat());
-        prop_assert_eq!(bitmap(&at_once), bitmap(&union));
-        prop_assert_eq!(at_once.chain()[0].set_bits(), union.chain()[0].set_bits());
-        // At this load the estimate is within a few items of the count.
-        prop_assert!(at_once.num_items().abs_diff(union.num_items()) <= 20);
-        prop_assert!(merged(&at_once, &[&b_]) == at_once);
-    }
 }

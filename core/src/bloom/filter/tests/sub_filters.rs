@@ -3,7 +3,7 @@
 use crate::bloom::lines::sizing::{self, Geometry};
 use crate::bloom::look_up::{FAR_FROM_LINES, look_up_chunk, look_up_chunks};
 use crate::bloom::sub_filter::SubFilter;
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::hash::{Hash128, hash128};
 use crate::marks::{CHUNK, first_marks};
 use crate::size_limit::{MaxBytes, Unlimited};
@@ -247,23 +247,6 @@ fn writes_past_the_end_are_rejected() {
 
 proptest! {
     #[test]
-    fn no_false_negatives_and_insert_is_idempotent(
-        items in prop::collection::vec(any::<u32>(), 1..300), exponent in 0.05f64..14.0, capacity in 1u64..500,
-    ) {
-        let mut filter = filter(libm::pow(10.0, -exponent), capacity);
-        for item in &items {
-            let hash = hash128(&item.to_le_bytes(), 0);
-            let seen = filter.may_contain(hash);
-            prop_assert_eq!(filter.insert(hash), !seen);
-            let (num_items, set_bits) = (filter.num_items(), filter.set_bits());
-            prop_assert!(!filter.insert(hash));
-            prop_assert_eq!((filter.num_items(), filter.set_bits()), (num_items, set_bits));
-        }
-        prop_assert!(items.iter().all(|item| filter.may_contain(hash128(&item.to_le_bytes(), 0))));
-        prop_assert_eq!(filter.set_bits(), counted(&filter));
-    }
-
-    #[test]
     fn pieces_written_in_any_order_make_the_bitmap(
         items in prop::collection::vec(any::<u32>(), 0..200), piece in 1usize..300, reversed: bool,
     ) {
@@ -281,30 +264,5 @@ proptest! {
         }
         copy.set_num_items(source.num_items()).unwrap();
         prop_assert!(copy == source);
-    }
-
-    #[test]
-    fn union_has_the_bits_of_both(
-        a in prop::collection::vec(any::<u16>(), 0..99),
-        b in prop::collection::vec(any::<u16>(), 0..99),
-    ) {
-        let (mut ours, mut theirs, mut both) = (filter(0.001, 3000), filter(0.001, 3000), filter(0.001, 3000));
-        for (items, one) in [(&a, &mut ours), (&b, &mut theirs)] {
-            for item in items {
-                one.insert(hash128(&item.to_le_bytes(), 0));
-                both.insert(hash128(&item.to_le_bytes(), 0));
-            }
-        }
-        prop_assert_eq!(ours.bitmap.count_union([&theirs.bitmap].into_iter()), both.set_bits());
-        prop_assert_eq!(ours.bitmap.count_union([].into_iter()), ours.set_bits());
-        ours.bitmap.union_with(&theirs.bitmap);
-        prop_assert_eq!(ours.as_bytes(), both.as_bytes());
-        prop_assert_eq!(ours.set_bits(), both.set_bits());
-        let rejected = ours.spec.check_mergeable(&filter(0.001, 3001).spec);
-        let rejected = matches!(rejected, Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
-        prop_assert!(rejected);
-        let rejected = ours.spec.check_mergeable(&filter(0.01, 3000).spec);
-        let rejected = matches!(rejected, Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
-        prop_assert!(rejected);
     }
 }

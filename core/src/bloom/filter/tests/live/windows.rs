@@ -120,58 +120,6 @@ proptest! {
         prop_assert!(!a.merge(&[&a_before, &b_before], &Unlimited).unwrap());
     }
 
-    #[test]
-    fn admission_counts_what_is_live(
-        slices in 1u32..5, refresh: bool, all: bool, limit in 0u64..40,
-        steps in prop::collection::vec((0u64..25, prop::collection::vec(0u32..60, 0..30)), 1..12),
-    ) {
-        let mut now = 1_000_000;
-        let (mut ours, mut model) = (filter(slices, refresh, 10, now), HashMap::new());
-        for (later, items) in steps {
-            now += later;
-            let slice = now / LEN;
-            model.retain(|_, at| *at + u64::from(slices) >= slice);
-            let mut new: Vec<u32> = Vec::new();
-            for item in &items {
-                if !model.contains_key(item) && !new.contains(item) {
-                    new.push(*item);
-                }
-            }
-            let terms = Terms { limit, all, dry_run: false };
-            let admitted = terms.admitted(model.len() as u64, new.len());
-            let rejected_all = all && admitted < new.len();
-            let mut expected = Vec::new();
-            for item in &items {
-                let place = new.iter().position(|one| one == item);
-                let known = model.contains_key(item);
-                expected.push(match place {
-                    _ if known => Admission::Known,
-                    Some(place) if place < admitted => Admission::Admitted,
-                    _ => Admission::Rejected,
-                });
-                if expected.last() == Some(&Admission::Admitted) || known && refresh && !rejected_all {
-                    model.insert(*item, slice);
-                }
-            }
-            let items = bytes(&items);
-            let asked = || items.iter().map(|item| &item[..]);
-            let before = ours.try_clone().unwrap();
-            let (dry, _) = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, Time::At(now), &Unlimited).unwrap();
-            prop_assert!(ours == before);
-            prop_assert_eq!(&dry, &expected);
-            let (reported, moved) = ours.admit_at(asked(), terms, Time::At(now), &Unlimited).unwrap();
-            prop_assert_eq!(reported, expected);
-            let has_moved = before.newest_slice() != ours.newest_slice();
-            prop_assert_eq!(moved.before, if has_moved { Move::Advance(slice) } else { Move::Stay });
-            prop_assert!(ours == before || ours.newest_slice() == Some(slice));
-            prop_assert_eq!(ours.at(Time::At(now)).num_items(), model.len() as u64);
-            let found = |item: u32| ours.at(Time::At(now)).may_contain(item.to_le_bytes());
-            prop_assert!((0..60).all(|item| found(item) == model.contains_key(&item)));
-        }
-    }
-}
-
-proptest! {
     /// A merge at a given time equals a plain merge, if the window moves as the outcome says before and after. On error
     /// nothing changes.
     #[test]
