@@ -2,7 +2,7 @@
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
-use crate::counting::counter::tests::{check_asked, words};
+use crate::counting::counter::tests::words;
 use crate::counting::form::CounterForm;
 use crate::counting::held::ring::{MOST_SLICES, TagRing};
 use crate::counting::layout::SegmentCounts;
@@ -363,51 +363,6 @@ proptest! {
 }
 
 #[test]
-fn limits_are_asked_for_what_is_held_and_what_comes() {
-    for (exact_limit, rate) in [(0, 0.05), (0, 0.02), (20, 0.02), (60, 0.05)] {
-        for slices in SLICES {
-            let window = window(slices, ClockSource::Manual);
-            let mut counter = Counter::new(params(exact_limit, rate)).unwrap().with_window(window, 0).unwrap();
-            check_asked(&mut counter, 0..50);
-            counter.advance(1);
-            check_asked(&mut counter, 25..800);
-        }
-    }
-}
-
-/// A cached estimate is dropped whenever a member changes it.
-#[test]
-fn adding_reports_what_was_not_known() {
-    for exact_limit in [10, 0] {
-        let counter = Counter::new(params(exact_limit, 0.05)).unwrap();
-        let mut counter = counter.with_window(window(4, ClockSource::Manual), 0).unwrap();
-        let mut add = |item: &str, slice| {
-            counter.advance(slice);
-            counter.add(item, &Unlimited).unwrap()
-        };
-        // An item seen again, in the same slice or in a later one, is not new until it has expired.
-        let reported =
-            [("ann", 0), ("ann", 0), ("ben", 1), ("ann", 2), ("ben", 6), ("ann", 20)].map(|(i, s)| add(i, s));
-        assert_eq!(reported, [true, false, true, false, true, true], "{exact_limit}");
-    }
-}
-
-#[test]
-fn an_estimate_is_of_all_members() {
-    for (slices, rate) in [(4, 0.05), (60, 0.05), (4, 0.02)] {
-        let window = window(slices, ClockSource::Manual);
-        let mut counter = Counter::new(params(0, rate)).unwrap().with_window(window, 0).unwrap();
-        for item in 0..300u32 {
-            counter.advance(u64::from(item / 100));
-            counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
-            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item} of {slices}");
-            assert_eq!(counter.set_bits(), reloaded(&counter).set_bits());
-        }
-        assert!(counter.set_bits() > 50);
-    }
-}
-
-#[test]
 fn a_dead_counter_is_exact_and_empty() {
     for (exact_limit, is_exact) in [(10, true), (0, false)] {
         for members in [5, 50, 5000u32] {
@@ -456,21 +411,6 @@ fn windows_mix_in_questions_and_not_in_merges() {
     let mut ahead = longer;
     ahead.advance(9);
     assert!(ours.merging(&[&ahead], Time::At(80)).is_ok() && ours.merging(&[&ahead], Time::At(79)).is_err());
-}
-
-#[test]
-fn what_does_not_fit_changes_nothing() {
-    for (exact_limit, members) in [(10, 10u32), (0, 21), (300, 250)] {
-        let params = Params { exact_bytes: 2000, ..params(exact_limit, 0.02) };
-        let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
-        for member in 0..members {
-            counter.add(member.to_le_bytes(), &Unlimited).unwrap();
-        }
-        let before = stored(&counter);
-        let rejected = counter.add([7; 500], &MaxBytes(Counter::own_bytes(true) + 10));
-        assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
-        assert_eq!(stored(&counter), before);
-    }
 }
 
 /// Merging a counter without live members changes neither an exact counter to an estimate nor the layout of a bitmap.

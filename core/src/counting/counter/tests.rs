@@ -1,8 +1,9 @@
 //! Tests of a counter in each of its representations.
 
 use super::*;
-use crate::heap::Mover;
+use crate::counting::payload::tests::encode;
 use crate::size_limit::{MaxBytes, Unlimited};
+use crate::window::ClockSource;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
@@ -90,17 +91,6 @@ fn members_are_listed_until_it_estimates() {
 }
 
 #[test]
-fn a_long_member_ends_exactness() {
-    let mut counter = Counter::new(params(0.01, 250)).unwrap();
-    assert!(counter.add(vec![0; 16_384], &Unlimited).unwrap());
-    assert!(counter.is_exact());
-    assert!(counter.add(b"x", &Unlimited).unwrap());
-    assert!(!counter.is_exact());
-    assert!(!counter.add(b"x", &Unlimited).unwrap());
-    assert_eq!(counter.count(), 2);
-}
-
-#[test]
 fn exactness_ends_with_the_bytes_asked_for() {
     // Members that are kept in 36 bytes, and UUIDs, which are kept in 16.
     let text: fn(u32) -> String = |number| format!("user{number:032}");
@@ -126,21 +116,24 @@ fn exactness_ends_with_the_bytes_asked_for() {
 
 #[test]
 fn adding_over_the_limit_changes_nothing() {
-    for bytes in [Counter::own_bytes(false), 400, 1000, 1500, 2200] {
-        let limit = MaxBytes(bytes);
-        let mut counter = Counter::new(params(0.01, 20)).unwrap();
-        let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();
-        let mut added = vec![];
-        let rejected = counter.add_all(items.iter().map(String::as_bytes), &limit, |new| added.push(new));
-        assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{bytes}");
-        let mut same = Counter::new(params(0.01, 20)).unwrap();
-        for (item, added) in items.iter().zip(&added) {
-            assert_eq!(same.add(item.as_bytes(), &Unlimited).unwrap(), *added);
+    let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
+    let plain = || Counter::new(params(0.01, 20)).unwrap();
+    let windowed = || plain().with_window(window, 0).unwrap();
+    for (new, has_window) in [(&plain as &dyn Fn() -> Counter, false), (&windowed, true)] {
+        for bytes in [Counter::own_bytes(has_window), 400, 1000, 1500, 2200] {
+            let (limit, mut counter, mut same) = (MaxBytes(bytes), new(), new());
+            let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();
+            let mut added = vec![];
+            let rejected = counter.add_all(items.iter().map(String::as_bytes), &limit, |new| added.push(new));
+            assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{bytes}");
+            for (item, added) in items.iter().zip(&added) {
+                assert_eq!(same.add(item.as_bytes(), &Unlimited).unwrap(), *added);
+            }
+            assert_eq!((encode(&counter), counter.is_exact()), (encode(&same), same.is_exact()));
+            // An item with a new slot is rejected again, a known item is accepted.
+            assert!(matches!(counter.add(items[added.len()].as_bytes(), &limit), Err(Error::TooLarge { .. })));
+            assert!(added.is_empty() || !counter.add(items[0].as_bytes(), &limit).unwrap());
         }
-        assert_eq!((words(&counter), counter.is_exact()), (words(&same), same.is_exact()));
-        // An item with a new slot is rejected again, a known item is accepted.
-        assert!(matches!(counter.add(items[added.len()].as_bytes(), &limit), Err(Error::TooLarge { .. })));
-        assert!(added.is_empty() || !counter.add(items[0].as_bytes(), &limit).unwrap());
     }
 }
 

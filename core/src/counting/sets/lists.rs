@@ -185,9 +185,6 @@ mod tests {
     use crate::counting::view::tests::standing;
     use crate::error::Parameter;
     use crate::size_limit::Unlimited;
-    use proptest::collection::btree_set;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 1000, seed: 7 };
 
@@ -273,21 +270,6 @@ mod tests {
                 empty.add([3], &Unlimited).unwrap();
                 assert_eq!(empty.count(), 1);
             }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn members_are_those_of_sets(sets in proptest::collection::vec(btree_set(0u8..30, 0..=20), 1..5)) {
-            let counters: Vec<_> = sets.iter().map(|set| counter(PARAMS, set.iter().copied())).collect();
-            let others: Vec<&Counter> = counters[1..].iter().collect();
-            for item in 0..30 {
-                prop_assert_eq!(counters[0].contains([item]), Ok(sets[0].contains(&item)));
-            }
-            let beyond: BTreeSet<u8> = counters[0].members_beyond(&others).unwrap().iter().map(|m| m[0]).collect();
-            prop_assert!(beyond.iter().eq(sets[0].iter().filter(|m| !sets[1..].iter().any(|set| set.contains(m)))));
-            let within: BTreeSet<u8> = counters[0].members_within(&others).unwrap().iter().map(|m| m[0]).collect();
-            prop_assert!(within.iter().eq(sets[0].iter().filter(|m| sets[1..].iter().all(|set| set.contains(m)))));
         }
     }
 }

@@ -100,21 +100,6 @@ proptest! {
     }
 }
 
-#[test]
-fn whoever_is_dead_makes_room() {
-    let mut pair = Pair::new(params(10, 0.05), window(4, ClockSource::System), NOON);
-    pair.admit(&[1, 2, 3, 4], LIMIT, NOON);
-    // After member 1 is seen again, it stays for another window.
-    pair.admit(&[1], LIMIT, NOON + 20);
-    pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 45);
-    pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 50);
-    assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([1, 4, 5]));
-    // In a call that is rejected as a whole, known items are not renewed either.
-    pair.admit(&[1, 6], Terms { all: true, ..LIMIT }, NOON + 60);
-    pair.admit(&[4, 5, 6], LIMIT, NOON + 75);
-    assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([4, 5, 6]));
-}
-
 /// A known member is never rejected, and a call renews it, even if the counter is full and nothing else changes. Sets
 /// of several kinds hold the members, by their number.
 #[test]
@@ -188,19 +173,6 @@ fn adding_moves_only_what_it_changes() {
         assert_eq!(add(&mut jumped, &["ann"], newest * 10 - 50), Move::Rebase(newest - 5));
         assert_eq!(jumped.count(), counter.count());
     }
-}
-
-/// After the clock has jumped ahead and come back, an admission moves the window back to the clock, even if no item is
-/// admitted.
-#[test]
-fn admission_without_room_brings_a_window_back_to_its_clock() {
-    let window = window(4, ClockSource::System);
-    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, NOON / 10 + 100).unwrap();
-    counter.add("ann", &Unlimited).unwrap();
-    let terms = Terms { limit: 1, all: false, dry_run: false };
-    let (reported, outcome) = counter.admit_at(["ben"].into_iter(), terms, Time::At(NOON), &Unlimited).unwrap();
-    assert_eq!((reported, outcome.before, outcome.changed), (vec![Rejected], Move::Rebase(NOON / 10), false));
-    assert_eq!(counter.at(Time::At(NOON + 50)).count(), 0);
 }
 
 /// An admission without a time does not move the window.

@@ -55,26 +55,6 @@ impl Pair {
 }
 
 #[test]
-fn a_member_goes_from_whatever_slice_it_is_in() {
-    let mut pair = Pair::new(params(10, 0.05), window(4, ClockSource::System), NOON);
-    for (item, seen) in [(1, 0), (2, 10), (3, 20), (2, 30)] {
-        pair.add(item, NOON + seen);
-    }
-    for gone in [[3, 9], [2, 2], [1, 1]] {
-        pair.remove(&gone, NOON + 40);
-        pair.check(NOON + 40);
-    }
-    assert!(pair.counter.is_empty() && pair.counter.reached() == NOON / 10 + 4);
-    // Member 4 has expired by then, so that nothing is removed and nothing moves.
-    pair.add(4, NOON + 40);
-    pair.remove(&[4], NOON + 90);
-    assert_eq!((pair.counter.reached(), pair.counter.count()), (NOON / 10 + 4, 1));
-    pair.add(5, NOON + 80);
-    pair.remove(&[5, 4, 5], NOON + 90);
-    assert_eq!((pair.counter.reached(), pair.counter.count()), (NOON / 10 + 9, 0));
-}
-
-#[test]
 fn estimates_remove_nothing() {
     let window = window(4, ClockSource::System);
     for windowed in [false, true] {
@@ -108,17 +88,6 @@ fn the_last_member_leaves_the_parameters() {
     assert_eq!((counter.count(), counter.is_exact(), counter.size_bytes()), (0, true, empty));
     assert_eq!(counter.params(), &params(20, 0.02));
     assert_eq!(removed(&mut counter, &["ann"]), Ok(vec![false]));
-}
-
-#[test]
-fn a_merge_brings_back_what_the_other_has() {
-    let params = params(20, 0.05);
-    let (mut one, other) = (plain(params, 0..5), plain(params, [3, 9]));
-    for item in [3u32, 4] {
-        assert_eq!(one.live(Time::Reached).remove([&item.to_le_bytes()].into_iter()), Ok(vec![true]));
-    }
-    one.merge(&[&other], &Unlimited).unwrap();
-    assert_eq!(stored_plain(&one), stored_plain(&plain(params, [0, 1, 2, 3, 9])));
 }
 
 proptest! {

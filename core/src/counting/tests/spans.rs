@@ -81,38 +81,6 @@ fn an_estimate_reports_no_item_while_any_is_alive() {
 }
 
 #[test]
-fn lists_of_members_go_by_the_window_of_each() {
-    let of = |names: &[&[&str]]| {
-        let mut counter = counter(params(10, 0.05), 4);
-        for (slice, names) in (1000..).zip(names) {
-            counter.advance(slice);
-            names.iter().for_each(|name| assert!(counter.mark(name, &Unlimited).is_ok()));
-        }
-        counter
-    };
-    let ours = of(&[&["ann", "ben"], &["eve"], &["dan", "ben"]]);
-    let (ben, many) = (of(&[&["ben", "zoe"]]), of(&[&["eve", "ben"], &["ann"], &[], &["ben"]]));
-    assert_eq!(ours.members_beyond(&[]), Ok(vec![b"ann".into(), b"ben".into(), b"eve".into(), b"dan".into()]));
-    assert_eq!(ours.members_beyond(&[&ben]), Ok(vec![b"ann".into(), b"eve".into(), b"dan".into()]));
-    assert_eq!(ours.members_beyond(&[&ben, &many]), Ok(vec![b"dan".into()]));
-    assert_eq!(ours.members_within(&[&ben]), Ok(vec![b"ben".into()]));
-    let mut shared = ours.members_within(&[&many]).unwrap();
-    shared.sort_unstable();
-    assert_eq!(shared, [&b"ann"[..], b"ben", b"eve"]);
-    assert_eq!(ours.members_within(&[&many, &ben]), Ok(vec![b"ben".into()]));
-    // Of the other counter's members, only Ben was seen again before the first slices expired.
-    let mut later = many;
-    later.advance(1006);
-    assert_eq!(ours.members_within(&[&later]), Ok(vec![b"ben".into()]));
-    assert_eq!(ours.members_beyond(&[&later]), Ok(vec![b"ann".into(), b"eve".into(), b"dan".into()]));
-    let mut estimate = later;
-    add(&mut estimate, 0..100);
-    let rejected = Error::NotExact { exact_limit: 10, exact_bytes: 500 };
-    assert_eq!(ours.members_beyond(&[&estimate]), Err(rejected.clone()));
-    assert_eq!(ours.members_within(&[&ben, &estimate]), Err(rejected));
-}
-
-#[test]
 fn a_view_of_all_is_the_counter_itself() {
     use std::borrow::Cow;
     let mut counter = counter(params(10, 0.05), 4);
@@ -312,17 +280,4 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
             assert_eq!(counter.at(Time::At(newest * 10 + 10)).count(), 4, "{newest}");
         }
     }
-}
-
-/// Members of slices before 1970 are counted as well as listed. Live slices get negative numbers when the clock is set
-/// back to less than a window after 1970.
-#[test]
-fn members_of_slices_before_1970_are_members() {
-    let mut counter = counter(params(10, 0.05), 4);
-    add(&mut counter, [7]);
-    counter.advance(1003);
-    counter.rebase(1);
-    assert_eq!(counter.members().map(Iterator::count), Ok(1));
-    assert_eq!(counter.contains(7u32.to_le_bytes()), Ok(true));
-    assert_eq!(counter.members_within(&[&counter]).map(|members| members.len()), Ok(1));
 }

@@ -10,9 +10,7 @@ use crate::counting::sets::tests::{estimate_intersection, estimate_union};
 use crate::counting::view::tests::standing;
 use crate::hash::hash64;
 use crate::rounding::error_of_whole;
-use proptest::collection::btree_set;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
 
 fn params(layout: Layout, exact_limit: u32) -> Params {
     let error_rate = LARGEST_ERRORS[(layout.segment_bits() - MIN_SEGMENT_BITS) as usize];
@@ -297,14 +295,6 @@ fn the_numbers_reported_are_the_most_likely_ones_from_wherever_they_are_looked_f
 }
 
 proptest! {
-    #[test]
-    fn exact_intersections_are_those_of_sets(sets in proptest::collection::vec(btree_set(0u64..20, 0..=20), 1..5)) {
-        let counters: Vec<_> = sets.iter().map(|set| counter(Layout::new(8), 20, set.iter().copied())).collect();
-        let all = sets.iter().cloned().reduce(|a, b| &a & &b).unwrap_or_else(BTreeSet::new);
-        let found = estimate_intersection(&counters.iter().collect::<Vec<_>>());
-        prop_assert_eq!(found, Ok(Estimated::exact(all.len())));
-    }
-
     #[test]
     fn intersections_stay_within_bounds(
         ranges in proptest::collection::vec((0u64..3000, 0u64..3000), 2..5),
