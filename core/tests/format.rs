@@ -30,48 +30,6 @@ fn counters() -> [Counter; 3] {
     [counter(0.01, 250, 40), counter(0.005, 10, 40), counter(0.05, 10, 3_000)]
 }
 
-#[test]
-fn filters_read_back() {
-    for (capacity, expansion, items) in [(1, 0, 0), (100, 2, 0), (100, 0, 100), (100, 2, 1000), (10, 1, 100)] {
-        let before = filter(capacity, expansion, items);
-        let mut after = reload(&before);
-        assert!(same_dump(&before, &after));
-        assert_eq!(after.num_items(), before.num_items());
-        assert_eq!(after.fill_ratio(), before.fill_ratio());
-        assert!((0..items).all(|item| after.may_contain(format!("item:{item}").as_bytes())));
-        // Both filters stay equal when the same items are added.
-        let mut original = before.try_clone().unwrap();
-        for item in items..items + 300 {
-            let item = format!("item:{item}");
-            let [after, original] =
-                [&mut after, &mut original].map(|filter| filter.live(Time::Reached).add(&item, &Unlimited));
-            assert_eq!(after, original);
-        }
-        assert!(same_dump(&original, &after));
-    }
-}
-
-#[test]
-fn counters_read_back() {
-    for before in counters() {
-        let mut after = reload(&before);
-        assert_eq!(after.is_exact(), before.is_exact());
-        assert!(same_dump(&before, &after));
-        assert_eq!(after.estimate(), before.estimate());
-        let mut original = before.try_clone().unwrap();
-        for member in 0..5_000 {
-            let member = format!("later:{member}");
-            assert_eq!(
-                after.live(Time::Reached).add(member.as_bytes(), &Unlimited),
-                original.live(Time::Reached).add(member.as_bytes(), &Unlimited)
-            );
-        }
-        assert!(same_dump(&original, &after));
-    }
-    assert!(same_dump(&counter(0.25, 5, 0), &reload(&counter(0.25, 5, 0))));
-    assert!(same_dump(&counter(0.25, 0, 0), &reload(&counter(0.25, 0, 0))));
-}
-
 /// The error of loading a damaged dump.
 fn error<T: Stored>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
@@ -137,14 +95,6 @@ fn pieces_of_another_value_do_not_fit() {
     let theirs = dump_of(&filter(20_000, 2, 1000));
     let mixed = vec![ours[0].clone(), theirs[1].clone()];
     assert!(matches!(error::<BloomFilter>(mixed), Some(Error::Corrupt { .. })));
-}
-
-#[test]
-fn sizes_are_checked_before_they_are_allocated() {
-    let params = bloom::Params { error_rate: 0.001, capacity: 1 << 20, expansion: 2, seed: 0 };
-    let header = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap().header();
-    let rejected = persist::load::<BloomFilter, _>([(1, header)], &MaxBytes(1 << 20));
-    assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
 }
 
 /// A size limit that allows everything, and records the largest number of bytes that was asked for.

@@ -393,22 +393,3 @@ fn every_file_is_compared() {
         assert!(is_compared || ["released.txt", "whole.rs"].contains(&&found[..]), "{found}");
     }
 }
-
-#[test]
-fn kinds_are_what_their_names_say() {
-    for (name, value) in values() {
-        let kind = match &value {
-            Value::Counter(counter) | Value::PartialCounter(_, counter) => {
-                format!("counter-{}", if counter.is_exact() { "exact" } else { "estimate" })
-            }
-            Value::Filter(filter) | Value::PartialFilter(_, filter) if filter.windowing().is_some() => {
-                "windowed".to_owned()
-            }
-            Value::Filter(filter) | Value::PartialFilter(_, filter) => filter.layout().to_string(),
-        };
-        assert!(name.starts_with(&kind), "{name}");
-        if let (true, Value::Filter(filter)) = (name.contains("chain"), value) {
-            assert!(filter.sub_filters().len() > if name.contains("long") { 100 } else { 1 }, "{name}");
-        }
-    }
-}

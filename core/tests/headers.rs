@@ -420,40 +420,6 @@ fn members_that_cannot_be_are_rejected() {
     }
 }
 
-/// Headers have the layout of the table in docs/persistence.md.
-#[test]
-fn headers_are_laid_out_as_documented() {
-    // The fields of the header: kind and version, rate, capacity, expansion, seed, number of sub-filters; lines,
-    // items, lines per item and probes per line of each; form of the payload.
-    let mut expected = b"\xf1\x02\x01\x64\x02\x07\x04".to_vec();
-    let filter = filter(100, 2, 1000);
-    let number = |number: u64| [number as u8 & 0x7f | if number < 128 { 0 } else { 128 }, (number >> 7) as u8];
-    for sub_filter in filter.sub_filters() {
-        let geometry = sub_filter.geometry.unwrap();
-        let numbers = [geometry.num_lines, sub_filter.num_items, geometry.lines_per_item.into()];
-        for value in numbers.into_iter().chain([geometry.probes_per_line.into()]) {
-            expected.extend_from_slice(&number(value)[..if value < 128 { 1 } else { 2 }]);
-        }
-    }
-    expected.push(1);
-    expected.extend_from_slice(&bits_of(&filter));
-    expected.extend_from_slice(&(checksum(&expected, 0) as u32).to_le_bytes());
-    assert_eq!(filter.header(), expected);
-    assert!(Stored::payload(&filter).is_empty());
-    let large = self::filter(10_000, 2, 0);
-    assert_eq!(large.header().len(), 7 + 6 + 1 + 4);
-    assert_eq!(Stored::payload(&large).len(), large.sub_filters().map(|one| one.num_bytes).sum::<u64>());
-    // The fields of the header: kind and version, representation, rate, exact limit, exact bytes, seed.
-    let fields = b"\x02\x01\xfa\x01\x80\x80\x01\x07";
-    let exact = counter(0.01, 250, 40).header();
-    assert_eq!(exact[..11], [&b"\xc1\0"[..], fields, b"\x01"].concat());
-    assert_eq!(exact[11..21], *b"\x09member:0:");
-    // The fields of an estimate: lower bound, number of segments, and number of taken slots in each.
-    let estimate = counter(0.01, 250, 300).header();
-    let counts = b"\xfb\x01\x0a\x99\x01\x50\x1e\x12\x08\x07\x02\0\0\x01";
-    assert_eq!(estimate[..25], [&b"\xc1\x01"[..], fields, counts, b"\x01"].concat());
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 

@@ -5,10 +5,9 @@ use std::borrow::Cow;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, Stored, piece_checksum, rdb, scandump};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, Stored, piece_checksum, rdb};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
@@ -191,26 +190,4 @@ fn chunks_overwrite_complete_classic_filters_alone() {
     }
     let [mut counter, ..] = counters();
     assert!(counter.overwrite(2, b"a").is_err());
-}
-
-/// Calls `scandump` as a server does, reply after reply, on a windowed filter, whose iterators contain the stamp of a
-/// slice.
-#[test]
-fn replies_of_a_moving_value_are_its_dump() {
-    let [.., filter] = filters();
-    assert!(filter.newest_slice() > Some(0));
-    let (mut chunks, mut iterator) = (Vec::new(), 0);
-    loop {
-        let (next, chunk) = scandump(&filter, iterator).unwrap();
-        if next == 0 {
-            break;
-        }
-        assert_ne!(next >> 43, 0, "a stamp");
-        chunks.push((next, chunk.into_owned()));
-        iterator = next;
-    }
-    assert!(chunks.len() > 1);
-    assert!(persist::load::<BloomFilter, _>(chunks, &Unlimited).unwrap() == filter);
-    let error = scandump(&filter, 1).unwrap_err().to_string();
-    assert!(error.contains("a slice has begun"), "{error}");
 }

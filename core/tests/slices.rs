@@ -10,26 +10,16 @@ use rollcall_core::live::{Live, Windowed};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time, Window};
 
+use rollcall_fuzz::random::Random;
+
 /// Steps for each kind of value.
 const STEPS: u32 = 34_000;
 const ITEMS: u64 = 40;
 const START: u64 = 1_000_000;
 
-/// Random numbers (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % bound
-    }
-
-    fn items(&mut self) -> Vec<String> {
-        let len = 1 + self.below(6);
-        (0..len).map(|_| format!("item-{}", self.below(ITEMS))).collect()
-    }
+fn some_items(random: &mut Random) -> Vec<String> {
+    let len = 1 + random.below(6);
+    (0..len).map(|_| format!("item-{}", random.below(ITEMS))).collect()
 }
 
 /// What the test needs of a filter and of a counter.
@@ -173,7 +163,7 @@ impl Model {
 }
 
 fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
-    let (mut random, mut now) = (Random(seed), START);
+    let (mut random, mut now) = (Random::new(seed), START);
     let (mut refused, mut waited, mut rebased) = (0, 0, 0);
     for step in 0..STEPS {
         match random.below(40) {
@@ -191,7 +181,7 @@ fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
         let before = model.newest;
         match random.below(6) {
             0 | 1 => {
-                let items = random.items();
+                let items = some_items(&mut random);
                 value.live(time).add_all(&items, &Unlimited, |_| {}).unwrap();
                 let known: Vec<_> = items.iter().map(|item| model.age(item, now)).collect();
                 model.move_to(value.newest_slice().unwrap());
@@ -199,7 +189,7 @@ fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
                 items.iter().for_each(|item| model.add(item));
             }
             2 => {
-                let items = random.items();
+                let items = some_items(&mut random);
                 let live: Vec<_> = items.iter().filter(|item| model.age(item, now).is_some()).collect();
                 if value.remove(&items, time) {
                     model.move_to(value.newest_slice().unwrap());
@@ -207,7 +197,7 @@ fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
                 }
             }
             _ => {
-                let items = random.items();
+                let items = some_items(&mut random);
                 let limit = random.below(ITEMS / 2);
                 let terms = Terms { limit, all: random.below(3) == 0, dry_run: random.below(3) == 0 };
                 let (answers, added) = model.admit(&items, terms, now);
@@ -237,7 +227,7 @@ fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
         }
         rebased += u32::from(model.newest < before);
         let seconds = 1 + random.below(model.slice_seconds * model.slices);
-        for item in random.items() {
+        for item in some_items(&mut random) {
             let (start, second) = (model.start(&item, now), model.second(now));
             // The span reaches into the slice if the last second of the slice is less than `seconds` ago.
             let is_within = |start: i128| start + i128::from(model.slice_seconds) > second - i128::from(seconds);
@@ -306,7 +296,7 @@ fn the_room_of_a_full_filter_is_that_of_its_bits() {
     let params = Params { error_rate: 0.01, capacity: 60, expansion: 0, seed: 0 };
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let terms = |limit, dry_run| Terms { limit, all: false, dry_run };
         for step in 0..40 {
             let items: Vec<_> = (0..1 + random.below(4)).map(|at| format!("{step}-{at}")).collect();

@@ -68,35 +68,6 @@ fn members_say_what_the_next_one_needs() {
     assert!(grown > 10, "{grown}");
 }
 
-/// Promotes counters, with every large allocation on the way failing once.
-#[test]
-fn counters_grow_or_stay_as_they_are() {
-    for exact_limit in [65_536, 0] {
-        let mut counter = counter(0.0025, exact_limit, 0);
-        let mut failures = 0;
-        for member in 0..60_000u32 {
-            let before = (counter.is_exact(), counter.estimate());
-            for n in 1.. {
-                let (outcome, failed) =
-                    with_failure(n, || counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited));
-                if !failed {
-                    assert!(outcome.is_ok(), "{outcome:?}");
-                    break;
-                }
-                failures += 1;
-                // An add may succeed although an allocation failed: a full segment of the bitmap is then kept instead
-                // of removed.
-                if outcome.is_err() {
-                    assert_out_of_memory("add", &outcome);
-                    assert_eq!((counter.is_exact(), counter.estimate()), before);
-                }
-            }
-        }
-        assert!(failures > 0, "{exact_limit}");
-        assert!(same_counter(&counter, &self::counter(0.0025, exact_limit, 60_000)));
-    }
-}
-
 #[test]
 fn counters_take_items_up_to_a_failure() {
     let failures = add_all_failures(
@@ -108,32 +79,6 @@ fn counters_take_items_up_to_a_failure() {
         same_counter,
     );
     assert!(failures > 1);
-}
-
-#[test]
-fn counters_admit_what_they_are_to_or_nothing() {
-    let (counter, items) = (counter(0.01, 65_536, 2_000), items(500));
-    let terms = Terms { limit: 2_400, all: false, dry_run: false };
-    let admit =
-        |counter: &mut Counter| counter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited);
-    fails_cleanly("admit", || counter.try_clone().unwrap(), admit, same_counter);
-}
-
-#[test]
-fn counters_are_copied_and_loaded_or_not_at_all() {
-    for counter in counters() {
-        reading_fails_cleanly("clone", || counter.try_clone());
-        assert_dumps_load_or_fail(&counter);
-        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of(&counter));
-        if counter.payload().is_empty() {
-            continue;
-        }
-        let part = cut_after(&counter, counter.payload().len() * 9 / 10 + 1);
-        reading_fails_cleanly("part", || part.try_clone());
-        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
-        assert_scandump_fails_or_gives(&counter);
-        assert!(same_dump(&completed(part, &counter), &counter));
-    }
 }
 
 /// Compares and merges a counter with one other, and with many others, so that the lists of pointers are large.
@@ -175,12 +120,14 @@ fn counter_of_a_day(error_rate: f64, exact_limit: u32) -> Counter {
     Counter::new(params).unwrap().with_window(window, 0).unwrap()
 }
 
+/// Promotes counters, with every large allocation on the way failing once.
 #[test]
-fn windowed_counters_grow_or_stay_as_they_are() {
-    for exact_limit in [65_536, 0] {
-        let mut counter = counter_of_a_day(0.005, exact_limit);
-        let mut failures = 0;
-        for member in 0..120_000u32 {
+fn counters_grow_or_stay_as_they_are() {
+    for (exact_limit, has_window) in [(65_536, false), (0, false), (65_536, true), (0, true)] {
+        let empty = || if has_window { counter_of_a_day(0.0025, exact_limit) } else { counter(0.0025, exact_limit, 0) };
+        let (mut counter, mut failures) = (empty(), 0);
+        let members = if has_window { 120_000u32 } else { 60_000 };
+        for member in 0..members {
             let before = (counter.is_exact(), counter.estimate());
             for n in 1.. {
                 let (outcome, failed) =
@@ -190,38 +137,58 @@ fn windowed_counters_grow_or_stay_as_they_are() {
                     break;
                 }
                 failures += 1;
-                assert_out_of_memory("add", &outcome);
-                assert_eq!((counter.is_exact(), counter.estimate()), before);
+                // An add may succeed although an allocation failed: a full segment of the bitmap is then kept instead
+                // of removed.
+                if outcome.is_err() {
+                    assert_out_of_memory("add", &outcome);
+                    assert_eq!((counter.is_exact(), counter.estimate()), before);
+                }
             }
         }
-        assert!(failures > 0);
+        assert!(failures > 0, "{exact_limit}");
+        let mut expected = empty();
+        (0..members).for_each(|member| drop(expected.live(Time::Reached).add(member.to_le_bytes(), &Unlimited)));
+        assert!(same_counter(&counter, &expected));
     }
 }
 
 #[test]
-fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
+fn counters_admit_what_they_are_to_or_nothing() {
+    let [windowed, ..] = windowed_counters();
+    for (counter, limit) in [(counter(0.01, 65_536, 2_000), 2_400), (windowed, 4_020)] {
+        let (items, terms) = (items(500), Terms { limit, all: false, dry_run: false });
+        let admit = |counter: &mut Counter| {
+            counter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited)
+        };
+        fails_cleanly("admit", || counter.try_clone().unwrap(), admit, same_counter);
+    }
+}
+
+#[test]
+fn counters_are_copied_and_loaded_or_not_at_all() {
+    for counter in counters().into_iter().chain(windowed_counters()) {
+        reading_fails_cleanly("clone", || counter.try_clone());
+        assert_dumps_load_or_fail(&counter);
+        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of(&counter));
+        if counter.payload().is_empty() {
+            continue;
+        }
+        let part = cut_after(&counter, counter.payload().len() * 9 / 10 + 1);
+        reading_fails_cleanly("part", || part.try_clone());
+        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
+        assert_scandump_fails_or_gives(&counter);
+        assert!(same_dump(&completed(part, &counter), &counter));
+    }
+}
+
+#[test]
+fn windowed_counters_are_merged_and_emptied_or_stay_as_they_are() {
     let counters = windowed_counters();
     for counter in &counters {
-        reading_fails_cleanly("clone", || counter.try_clone());
-        assert_dumps_load_or_fail(counter);
-        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of(counter));
-        if !counter.payload().is_empty() {
-            let part = cut_after(counter, counter.payload().len() * 9 / 10 + 1);
-            reading_fails_cleanly("part", || part.try_clone());
-            assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
-            assert!(same_dump(&completed(part, counter), counter));
-        }
         let copy = || counter.try_clone().unwrap();
         for other in &counters {
             failures("merge", copy, |ours| ours.live(Time::Reached).merge(&[other], &Unlimited), same_counter);
             failures("union", || (), |()| union_card(&views_of(&[counter, other])), |(), ()| true);
-        }
-        if counter.is_exact() {
-            let (items, terms) = (items(500), Terms { limit: 4_020, all: false, dry_run: false });
-            let admit = |counter: &mut Counter| {
-                counter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited)
-            };
-            fails_cleanly("admit", copy, admit, same_counter);
         }
         // Without memory for new buffers, a counter in which everything has expired is still empty.
         for n in 0..3 {

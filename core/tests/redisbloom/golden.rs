@@ -1,7 +1,7 @@
 //! Compares classic filters with the state and the replies of RedisBloom 2.8.2 after the same commands, which are in
 //! `core/tests/golden/redisbloom-*.txt`.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter};
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
@@ -229,18 +229,6 @@ fn a_large_filter_is_cut_into_small_chunks() {
         assert_eq!(scanned(end), (0, Default::default()));
     }
     assert!(persist::dump(&large).map(|(next, chunk)| (next, chunk.len())).eq(chunks));
-}
-
-#[test]
-fn either_layout_reads_back() {
-    let mut filters: Vec<BloomFilter> =
-        goldens().into_iter().map(|(golden, _)| persist::load(golden.chunks, &Unlimited).unwrap()).collect();
-    filters.push(BloomFilter::new(BitLayout::Lines, params(0.01, 100, 2), &Unlimited).unwrap());
-    for filter in filters {
-        let again: BloomFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
-        assert!(again == filter);
-        assert_eq!(again.layout(), filter.layout());
-    }
 }
 
 #[test]

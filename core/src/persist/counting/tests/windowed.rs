@@ -6,60 +6,8 @@ fn params(exact_limit: u32, error_rate: f64) -> Params {
     Params { error_rate, exact_limit, exact_bytes: 500, seed: 7 }
 }
 
-fn window(slices: u32, clock_source: ClockSource) -> Window {
-    Window::new(u64::from(slices) * 10, slices, Counter::MAX_SLICES, clock_source).unwrap()
-}
-
 fn stored(counter: &Counter) -> Vec<Vec<u8>> {
     persist::dump(counter).map(|(_, chunk)| chunk.into_owned()).collect()
-}
-
-#[test]
-fn a_windowed_counter_reads_back() {
-    for (slices, clock_source) in
-        [(1, ClockSource::System), (14, ClockSource::Manual), (15, ClockSource::System), (254, ClockSource::Manual)]
-    {
-        for (exact_limit, members) in [(10, 0u32), (10, 9), (0, 9), (0, 1500), (10, 100_000)] {
-            let params = params(exact_limit, 0.005);
-            let mut counter = Counter::new(params).unwrap().with_window(window(slices, clock_source), 1000).unwrap();
-            for member in 0..members {
-                counter.advance(1000 + u64::from(member / 100));
-                counter.add(member.to_le_bytes(), &Unlimited).unwrap();
-            }
-            counter.rebase(950);
-            let read: Counter = persist::load(persist::dump(&counter), &Unlimited).unwrap();
-            assert!(stored(&read) == stored(&counter));
-            assert_eq!(
-                (read.window(), read.reached(), read.count()),
-                (counter.window(), counter.reached(), counter.count())
-            );
-            // Chunks may arrive one at a time, and a partially loaded counter is stored too.
-            let mut loading = PartialCounter::begin(&stored(&counter)[0], &Unlimited).unwrap();
-            for (next, chunk) in persist::dump(&counter).skip(1) {
-                let copy = loading.try_clone().unwrap();
-                persist::chunks::push_chunk(&mut loading, next, &chunk).unwrap();
-                assert!(copy.received_bytes() < loading.received_bytes());
-            }
-            assert!(stored(&loading.finish().unwrap()) == stored(&counter));
-        }
-    }
-}
-
-#[test]
-fn an_advance_cuts_a_dump_off() {
-    let params = params(0, 0.0025);
-    let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
-    for member in 0..100_000u32 {
-        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
-    }
-    let whole = stored(&counter);
-    assert!(whole.len() > 1);
-    counter.advance(1);
-    let mixed = [&whole[..1], &stored(&counter)[1..]].concat();
-    for (chunks, fits) in [(&whole, true), (&mixed, false)] {
-        let numbered = persist::dump(&counter).map(|(next, _)| next).zip(chunks);
-        assert_eq!(persist::load::<Counter, _>(numbered, &Unlimited).is_ok(), fits);
-    }
 }
 
 /// Loads a header of a windowed counter, with its payload inline, after `change` has changed it.
