@@ -1,5 +1,6 @@
 //! Tests invalid input: the error is clear, nothing is changed, no key is created, and the server keeps running.
 
+use crate::metadata::COMMANDS;
 use crate::neighbour::hosted;
 use rollcall_testkit::client::{Client, error_text, shorten, show, words};
 use rollcall_testkit::server::Server;
@@ -78,162 +79,94 @@ fn with_values<'a>(line: &'a str, values: &[&'a str], mentions: &'a str) -> Vec<
     values.iter().map(|value| (place(value), mentions)).collect()
 }
 
-#[test]
-fn wrong_arity() {
-    let too_few_or_many = [
-        "BF.RESERVE",
-        "BF.RESERVE new",
-        "BF.RESERVE new 0.01",
-        "BF.ADD",
-        "BF.ADD new",
-        "BF.ADD new a b",
-        "BF.MADD",
-        "BF.MADD new",
-        "BF.EXISTS",
-        "BF.EXISTS bf",
-        "BF.EXISTS bf a b",
-        "BF.MEXISTS",
-        "BF.MEXISTS bf",
-        "BF.INSERT",
-        "BF.INSERT new",
-        "BF.INSERT new ITEMS",
-        "BF.ADMIT",
-        "BF.ADMIT new",
-        "BF.ADMIT new LIMIT 5",
-        "BF.ADMIT new LIMIT 5 ITEMS",
-        "BF.ADMIT new LIMIT 5 ALL DRYRUN",
-        "BF.CARD",
-        "BF.CARD bf bf2",
-        "BF.INFO",
-        "BF.INFO bf CAPACITY SIZE",
-        "BF.MERGE",
-        "BF.MERGE bf",
-        "BF.CLEAR",
-        "BF.CLEAR bf bf2",
-        "BF.SCANDUMP",
-        "BF.SCANDUMP bf",
-        "BF.SCANDUMP bf 0 0",
-        "BF.LOADCHUNK",
-        "BF.LOADCHUNK new",
-        "BF.LOADCHUNK new 1",
-        "BF.LOADCHUNK new 1 data more",
-        "BF.DEBUG",
-        "BF.DEBUG bf bf2",
-        "LC.RESERVE",
-        "LC.ADD",
-        "LC.ADD new",
-        "LC.INSERT",
-        "LC.INSERT new",
-        "LC.INSERT new ITEMS",
-        "LC.ADMIT",
-        "LC.ADMIT new LIMIT 5 ITEMS",
-        "LC.ADMIT new LIMIT 5 ALL DRYRUN",
-        "LC.EXISTS",
-        "LC.EXISTS lc",
-        "LC.EXISTS lc a b",
-        "LC.MEXISTS",
-        "LC.MEXISTS lc",
-        "LC.DIFF",
-        "LC.DIFF 1",
-        "LC.INTER",
-        "LC.UNION 2",
-        "LC.INTERCARD",
-        "LC.INTERCARD 1",
-        "LC.UNIONCARD",
-        "LC.COUNTSINCE lc",
-        "LC.COUNTSINCE lc 5 6",
-        "LC.REM",
-        "LC.REM lc",
-        "LC.CLEAR",
-        "LC.CLEAR lc lc2",
-        "LC.COUNT",
-        "LC.MERGE",
-        "LC.MERGE lc",
-        "LC.DIFFCARD",
-        "LC.DIFFCARD 1",
-        "LC.MEMBERS",
-        "LC.INFO",
-        "LC.INFO lc CAPACITY COUNT",
-        "LC.SCANDUMP",
-        "LC.SCANDUMP lc",
-        "LC.SCANDUMP lc 0 0",
-        "LC.LOADCHUNK",
-        "LC.LOADCHUNK new",
-        "LC.LOADCHUNK new 1",
-        "LC.LOADCHUNK new 1 data more",
-    ];
-    lines_fail("ERR ", &too_few_or_many.map(|line| (line, "wrong number of arguments")));
-}
+/// Calls with the fewest words that a command takes, and whether it takes no more.
+const FEWEST_WORDS: [(&str, bool); 35] = [
+    ("BF.RESERVE new 0.01 100", false),
+    ("BF.ADD new a", true),
+    ("BF.MADD new a", false),
+    ("BF.EXISTS bf a", true),
+    ("BF.MEXISTS bf a", false),
+    ("BF.INSERT new ITEMS a", false),
+    ("BF.ADMIT new LIMIT 5 ITEMS a", false),
+    ("BF.CARD bf", true),
+    ("BF.INFO bf", false),
+    ("BF.MERGE bf bf2", false),
+    ("BF.CLEAR bf", true),
+    ("BF.SCANDUMP bf 0", true),
+    ("BF.LOADCHUNK new 1 data", true),
+    ("BF.DEBUG bf", true),
+    ("LC.RESERVE new", false),
+    ("LC.ADD new a", false),
+    ("LC.INSERT new ITEMS a", false),
+    ("LC.ADMIT new LIMIT 5 ITEMS a", false),
+    ("LC.EXISTS lc a", true),
+    ("LC.MEXISTS lc a", false),
+    ("LC.UNION 1 lc", false),
+    ("LC.INTER 1 lc", false),
+    ("LC.DIFF 1 lc", false),
+    ("LC.UNIONCARD 1 lc", false),
+    ("LC.INTERCARD 1 lc", false),
+    ("LC.DIFFCARD 1 lc", false),
+    ("LC.COUNTSINCE lc 5", true),
+    ("LC.HISTORY lc", true),
+    ("LC.REM lc a", false),
+    ("LC.CLEAR lc", true),
+    ("LC.COUNT lc", false),
+    ("LC.MERGE lc lc2", false),
+    ("LC.MEMBERS lc", false),
+    ("LC.SCANDUMP lc 0", true),
+    ("LC.LOADCHUNK new 1 data", true),
+];
 
 #[test]
+fn wrong_arity() {
+    let mut cases = Vec::new();
+    for (call, takes_no_more) in FEWEST_WORDS {
+        let call = words(call);
+        cases.extend((1..call.len()).map(|len| call[..len].to_vec()));
+        cases.extend(takes_no_more.then(|| [&call[..], &["more"]].concat()));
+    }
+    for line in [
+        "BF.ADMIT new LIMIT 5 ALL DRYRUN",
+        "LC.ADMIT new LIMIT 5 ALL DRYRUN",
+        "BF.INFO bf CAPACITY SIZE",
+        "LC.INFO",
+        "LC.INFO lc CAPACITY COUNT",
+    ] {
+        cases.push(words(line));
+    }
+    let cases: Vec<_> = cases.into_iter().map(|call| (call, "wrong number of arguments")).collect();
+    all_fail(&mut Server::start(), "ERR ", &cases);
+}
+
+/// Every command rejects keys of another type at each place of a key, whether its other keys exist or not.
+#[test]
 fn wrong_type() {
-    let mut lines = Vec::new();
-    for key in ["string", "lc"] {
-        for line in [
-            "BF.ADD ? a",
-            "BF.MADD ? a b",
-            "BF.EXISTS ? a",
-            "BF.MEXISTS ? a b",
-            "BF.INSERT ? ITEMS a",
-            "BF.INSERT ? NOCREATE ITEMS a",
-            "BF.ADMIT ? LIMIT 5 ITEMS a",
-            "BF.ADMIT ? LIMIT 5 DRYRUN NOCREATE ITEMS a",
-            "BF.CARD ?",
-            "BF.INFO ?",
-            "BF.INFO ? CAPACITY",
-            "BF.MERGE ? bf",
-            "BF.MERGE bf ?",
-            "BF.MERGE bf bf2 ?",
-            "BF.MERGE new bf ?",
-            "BF.MERGE new ? bf",
-            "BF.CLEAR ?",
-            "BF.SCANDUMP ? 0",
-            "BF.LOADCHUNK ? 1 data",
-            "BF.LOADCHUNK ? 77 data",
-            "BF.DEBUG ?",
-        ] {
-            lines.push((line, key));
+    let more = [
+        "BF.INSERT k NOCREATE ITEMS a",
+        "BF.ADMIT k LIMIT 5 DRYRUN NOCREATE ITEMS a",
+        "BF.INFO k",
+        "BF.LOADCHUNK k 77 data",
+        "LC.INSERT k NOCREATE ITEMS a",
+        "LC.ADMIT k LIMIT 5 DRYRUN NOCREATE ITEMS a",
+        "LC.LOADCHUNK k 77 data",
+    ];
+    let examples = COMMANDS.iter().filter(|(name, ..)| !name.ends_with(".reserve"));
+    let mut cases = Vec::new();
+    for (call, keys) in examples.map(|&(_, _, call, keys)| (call, keys)).chain(more.map(|call| (call, "k"))) {
+        let (own, foreign) = if call.starts_with("BF") { ("bf", "lc") } else { ("lc", "bf") };
+        for (wrong, other) in [("string", own), ("string", "new"), (foreign, own), (foreign, "new")] {
+            // A counter without a window has no spans.
+            for at in words(keys).iter().filter(|_| other == "new" || !call.contains(" SINCE ")) {
+                let place = |word| match word {
+                    word if word == *at => wrong,
+                    word if words(keys).contains(&word) => other,
+                    word => word,
+                };
+                cases.push((words(call).into_iter().map(place).collect(), ""));
+            }
         }
     }
-    for key in ["string", "bf"] {
-        for line in [
-            "LC.ADD ? a",
-            "LC.INSERT ? ITEMS a",
-            "LC.INSERT ? NOCREATE ITEMS a",
-            "LC.ADMIT ? LIMIT 5 ITEMS a",
-            "LC.ADMIT ? LIMIT 5 DRYRUN NOCREATE ITEMS a",
-            "LC.EXISTS ? a",
-            "LC.MEXISTS ? a b",
-            "LC.DIFF 2 ? lc",
-            "LC.DIFF 2 lc ?",
-            "LC.DIFF 2 new ?",
-            "LC.INTERCARD 2 ? lc",
-            "LC.INTERCARD 2 lc ?",
-            "LC.INTERCARD 2 new ?",
-            "LC.UNIONCARD 1 ?",
-            "LC.UNIONCARD 2 lc ?",
-            "LC.CLEAR ?",
-            "LC.REM ? a",
-            "LC.COUNT ?",
-            "LC.COUNT lc ?",
-            "LC.COUNT ? lc",
-            "LC.MERGE ? lc",
-            "LC.MERGE lc ?",
-            "LC.MERGE lc lc2 ?",
-            "LC.MERGE new lc ?",
-            "LC.MERGE new ? lc",
-            "LC.DIFFCARD 2 ? lc",
-            "LC.DIFFCARD 2 lc ?",
-            "LC.MEMBERS ?",
-            "LC.INFO ?",
-            "LC.SCANDUMP ? 0",
-            "LC.LOADCHUNK ? 1 data",
-            "LC.LOADCHUNK ? 77 data",
-        ] {
-            lines.push((line, key));
-        }
-    }
-    let cases: Vec<_> = lines.iter().flat_map(|(line, key)| with_values(line, &[key], "")).collect();
     all_fail(&mut Server::start(), "WRONGTYPE ", &cases);
 }
 
