@@ -4,7 +4,8 @@
 use redis::Value;
 
 use crate::beside::{Mode, chunks, fill_counters, fill_lines, load};
-use rollcall_testkit::client::{Client, error_text, message, show, text, wait_until};
+use crate::events::{events, subscriber};
+use rollcall_testkit::client::{error_text, show, wait_until};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
 fn alone() -> Server {
@@ -167,38 +168,10 @@ fn the_choice_is_fixed_and_rewritten() {
 }
 
 #[test]
-fn the_bare_names_of_options_are_left_to_redis_8() {
-    let server = alone();
-    let mut client = server.client();
-    for name in ["bf-error-rate", "bf-initial-size", "bf-expansion-factor", "cf-max-expansions"] {
-        assert_eq!(client.call(&["CONFIG", "GET", name]), Value::Array(Vec::new()), "{name}");
-    }
-    client.expect("CONFIG SET rollcall.bf-initial-size 7", "+OK");
-    client.expect("RF.ADD f a", "1");
-    client.expect("RF.INFO f CAPACITY", "[7]");
-}
-
-/// The events that a command caused, as `event key`.
-fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Vec<String> {
-    client.cmd(command);
-    client.cmd("PUBLISH __keyevent@0__:end-of-command -");
-    let mut events = Vec::new();
-    loop {
-        let reply = subscriber.receive();
-        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", show(&reply)));
-        match channel.trim_start_matches("__keyevent@0__:") {
-            "end-of-command" => return events,
-            event => events.push(format!("{event} {key}")),
-        }
-    }
-}
-
-#[test]
 fn events_are_named_after_the_commands_that_are_served() {
     for (args, event) in [("commands beside", "rf."), ("commands all", "bf.")] {
         let server = Setup::default().args(args).line("notify-keyspace-events KEA").start();
-        let (mut client, mut subscriber) = (server.client(), server.client());
-        subscriber.expect("PSUBSCRIBE __keyevent@0__:*", "[*");
+        let (mut client, mut subscriber) = (server.client(), subscriber(&server));
         for (command, reported) in [
             ("RF.RESERVE f 0.01 100", "reserve f"),
             ("RF.ADD f a", "add f"),
@@ -278,21 +251,4 @@ fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
     }
     client.expect("TYPE arriving", "+MBbloom--");
     assert_eq!(client.digest("arriving"), client.digest("classic"));
-}
-
-#[test]
-fn loading_where_bf_is_taken_names_both_ways_out() {
-    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let log = Setup::default().module_before(&peer).try_start().err().expect("rejected");
-    let lines: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("commands beside") && lines[0].contains("commands lc"), "{log}");
-}
-
-#[test]
-fn modules_are_listed_side_by_side() {
-    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let server = Mode::Beside.setup(&peer).start();
-    let list = server.client().list("MODULE LIST");
-    let names: Vec<_> = list.iter().map(|module| text(&rollcall_testkit::client::field(module, "name"))).collect();
-    assert!(names.contains(&"bf".to_owned()) && names.contains(&"rollcall".to_owned()), "{names:?}");
 }

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, sum, text};
+use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, text};
 use rollcall_testkit::server::{Server, session};
 
 const LABELS: [&str; 12] = [
@@ -36,13 +36,6 @@ fn members(client: &mut Client, key: &str) -> Vec<String> {
     let mut members: Vec<_> = client.list(&format!("LC.MEMBERS {key}")).iter().map(text).collect();
     members.sort();
     members
-}
-
-/// Panics if `count` differs from `truth` by more than the share `parts`.
-#[track_caller]
-fn assert_near(count: i64, truth: i64, parts: f64) {
-    let off = (count - truth).abs() as f64 / truth as f64;
-    assert!(off <= parts, "{count} is {:.2} % off {truth}", off * 100.0);
 }
 
 #[test]
@@ -132,40 +125,6 @@ fn count_is_of_the_union() {
             ("EXISTS missing", "0", "0"),
         ],
     );
-}
-
-#[test]
-fn counts_are_exact_up_to_the_limit_and_near_beyond() {
-    let server = Server::start();
-    let mut client = server.client();
-    let added = add_many(&mut client, "LC.ADD k", "user:", 0..250);
-    assert_eq!((sum(&added), client.int("LC.COUNT k")), (250, 250));
-    assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
-    client.expect("LC.ADD k user:0", "0");
-    assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
-    client.cmd("LC.ADD k user:250");
-    assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
-    // The standard error is at most 1.04 % at every number of members. Four standard errors are allowed.
-    for n in [251, 1_000, 10_000, 50_000, 300_000] {
-        add_many(&mut client, "LC.ADD k", "user:", 0..n);
-        assert_near(client.int("LC.COUNT k"), n as i64, 4.0 * 0.0104);
-    }
-}
-
-#[test]
-fn members_over_sixteen_kibibytes_end_exactness() {
-    let server = Server::start();
-    let mut client = server.client();
-    let item = |i: u8| vec![i; 1024];
-    for i in 0..15 {
-        assert_eq!(show(&client.call(&[&b"LC.ADD"[..], b"k", &item(i)])), "1");
-    }
-    assert_eq!(text(&info(&mut client, "k", "Mode")), "exact");
-    for i in 15..20 {
-        client.call(&[&b"LC.ADD"[..], b"k", &item(i)]);
-    }
-    assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate");
-    assert!((19..=20).contains(&client.int("LC.COUNT k")));
 }
 
 #[test]
@@ -279,90 +238,15 @@ fn merge_gives_the_union() {
     assert_eq!(members(&mut client, "new"), ["1", "2", "3", "4", "5"]);
     client.expect("LC.MERGE b a", "+OK");
     assert_eq!(text(&info(&mut client, "b", "Mode")), "estimate", "five members, an EXACT limit of four");
-}
-
-#[test]
-fn counters_of_different_errors_merge_at_the_larger() {
-    // Merging reduces the finer counter without error: the result equals a counter that had the coarse layout from
-    // the start.
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.RESERVE fine ERROR 0.0025", "+OK");
-    for key in ["coarse", "built"] {
-        client.expect(&format!("LC.RESERVE {key} ERROR 0.02"), "+OK");
-    }
-    for key in ["fine", "built"] {
-        add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..8_000);
-    }
-    for key in ["coarse", "built"] {
-        add_many(&mut client, &format!("LC.ADD {key}"), "y", 0..1_000);
-    }
-    let expected = ["Count", "Standard error"].map(|label| info(&mut client, "built", label));
-    assert_eq!(client.int("LC.COUNT fine coarse"), client.int("LC.COUNT built"));
-    client.expect("LC.MERGE new fine coarse", "+OK");
-    client.expect("LC.MERGE fine coarse", "+OK");
-    for key in ["fine", "new"] {
-        assert_eq!(["Count", "Standard error"].map(|label| info(&mut client, key, label)), expected, "{key}");
-    }
     // An existing destination never takes a smaller ERROR. A new one has that of the estimates, and EXACT of the first.
     for key in ["exact", "destination"] {
         client.cmd(&format!("LC.INSERT {key} ERROR 0.04 EXACT 9 ITEMS x1"));
     }
-    client.expect("LC.RESERVE estimate ERROR 0.005 EXACT 0", "+OK");
-    client.cmd("LC.ADD estimate x2 x3");
+    client.cmd("LC.INSERT estimate ERROR 0.005 EXACT 0 ITEMS x2 x3");
     client.expect("LC.MERGE made exact estimate", "+OK");
     client.expect("LC.MERGE destination exact estimate", "+OK");
     assert_eq!(parameters(&mut client, "made"), [0.005, 9.0]);
     assert_eq!(parameters(&mut client, "destination"), [0.04, 9.0]);
-    // The result keeps its layout when it is stored and loaded.
-    let digest = client.digest("fine");
-    let Value::BulkString(dump) = client.cmd("DUMP fine") else { panic!("a payload") };
-    client.expect("DEL fine", "1");
-    client.call(&[&b"RESTORE"[..], b"fine", b"0", &dump]);
-    assert_eq!(client.digest("fine"), digest);
-    assert_eq!(["Count", "Standard error"].map(|label| info(&mut client, "fine", label)), expected);
-}
-
-#[test]
-fn counters_of_different_seeds_do_not_mix() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.INSERT a SEED 1 EXACT 0 ITEMS x", "1");
-    client.expect("LC.INSERT b SEED 2 EXACT 0 ITEMS x", "1");
-    let digest = client.digest("a");
-    for command in ["LC.MERGE a b", "LC.MERGE new a b", "LC.COUNT a b", "LC.DIFFCARD 2 a b"] {
-        let error = client.error(command);
-        assert!(error.starts_with("ERR ") && error.contains("seed"), "{command}: {error}");
-    }
-    client.expect("EXISTS new", "0");
-    assert_eq!(client.digest("a"), digest);
-}
-
-#[test]
-fn diffcard_says_how_many_are_in_no_other() {
-    let server = Server::start();
-    for mut client in [server.client(), server.client3()] {
-        client.expect("FLUSHALL", "+OK");
-        client.cmd("LC.ADD a 1 2 3 4 5");
-        client.cmd("LC.ADD b 4 9");
-        client.cmd("LC.ADD c 5");
-        for (command, difference) in [
-            ("LC.DIFFCARD 2 a b", 4),
-            ("LC.DIFFCARD 3 a b c", 3),
-            ("LC.DIFFCARD 2 a missing", 5),
-            ("LC.DIFFCARD 2 missing a", 0),
-            ("LC.DIFFCARD 2 a a", 0),
-        ] {
-            let reply = client.list(command);
-            assert_eq!(reply.len(), 2, "{command}");
-            assert_eq!(reply[0], Value::Int(difference), "{command}");
-            assert_eq!(number(&reply[1]), 0.0, "{command}: no error while exact");
-        }
-        client.expect("EXISTS missing", "0");
-    }
-    server.client().cmd("LC.ADD a 1 2");
-    let reply = server.client3().list("LC.DIFFCARD 2 a b");
-    assert!(matches!(reply[1], Value::Double(_)), "{}", show(&reply[1]));
 }
 
 #[test]
@@ -391,53 +275,6 @@ fn info_describes_the_counter() {
 }
 
 #[test]
-fn info_gives_one_field_by_name() {
-    let server = Server::start();
-    server.client().cmd("LC.INSERT k EXACT 1234 ITEMS a b c");
-    for mut client in [server.client(), server.client3()] {
-        for (name, value) in [("EXACT", 1234.0), ("count", 3.0)] {
-            let reply = client.cmd(&format!("LC.INFO k {name}"));
-            let found = match &reply {
-                Value::Array(items) if items.len() == 1 => &items[0],
-                Value::Map(pairs) if pairs.len() == 1 => &pairs[0].1,
-                other => panic!("LC.INFO {name} gave {}", show(other)),
-            };
-            assert_eq!(number(found), value, "{name}");
-        }
-    }
-}
-
-#[test]
-fn a_default_counter_of_any_number_fits_the_table_of_the_page() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.RESERVE empty", "+OK");
-    assert!(number(&info(&mut client, "empty", "Size")) < 200.0);
-    for len in [300, 1_000, 3_000, 10_000, 50_000, 100_000, 300_000] {
-        add_many(&mut client, "LC.ADD k", "x", 0..len);
-        let (size, usage) = (number(&info(&mut client, "k", "Size")), client.int("MEMORY USAGE k"));
-        assert!(size <= 5_500.0 && usage <= 5_700, "{len}: {size}, {usage}");
-        let Value::BulkString(dump) = client.cmd("DUMP k") else { panic!("a payload") };
-        assert!(dump.len() <= 2_800, "{len}: {}", dump.len());
-    }
-}
-
-#[test]
-fn counting_never_writes() {
-    let server = Server::start();
-    let mut client = server.client();
-    add_many(&mut client, "LC.ADD a", "x", 0..1_000);
-    client.cmd("LC.ADD b y");
-    let before = (client.digest("a"), client.info("rdb_changes_since_last_save"), client.info("master_repl_offset"));
-    for command in ["LC.COUNT a", "LC.COUNT a b missing", "LC.DIFFCARD 2 a b", "LC.MEMBERS b", "LC.INFO a"] {
-        client.cmd(command);
-    }
-    let after = (client.digest("a"), client.info("rdb_changes_since_last_save"), client.info("master_repl_offset"));
-    assert_eq!(before, after);
-    client.expect("DBSIZE", "2");
-}
-
-#[test]
 fn keys_and_items_are_binary_safe() {
     let server = Server::start();
     let mut client = server.client();
@@ -453,22 +290,6 @@ fn keys_and_items_are_binary_safe() {
     let mut expected: Vec<_> = items.iter().map(|item| Value::BulkString(item.to_vec())).collect();
     expected.sort_by_key(show);
     assert_eq!(listed, expected);
-}
-
-#[test]
-fn counters_of_a_few_members_grow_one_by_one_whatever_the_malloc() {
-    // The tables of 1 to 7 members take 36 to 56 bytes. Some allocators align such blocks less than the tables need.
-    let mut server = Server::start();
-    let mut client = server.client();
-    let mut commands = Vec::new();
-    for key in 0..2000 {
-        commands.extend((0..9).map(|item| vec!["LC.ADD".to_owned(), format!("key:{key}"), format!("item:{item}")]));
-    }
-    for reply in client.pipeline(&commands) {
-        assert_eq!(reply, Value::Int(1));
-    }
-    client.expect("LC.COUNT key:0 key:1999", "9");
-    server.assert_up();
 }
 
 #[test]

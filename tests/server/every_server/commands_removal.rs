@@ -1,34 +1,13 @@
 //! Tests LC.REM, which removes members of an exact counter, and what replicas, the AOF and subscribers get of it.
 
-use redis::Value;
-
 use crate::effects::{appending, sent};
 use crate::events::{events, subscriber};
-use rollcall_testkit::client::{Client, add_many, show};
+use crate::every_server::commands_volatile::{SLICE, START, WINDOW, expiry_of};
 use rollcall_testkit::clock::Clock;
-use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::{Server, Setup, session};
 
 const ESTIMATES: &str =
     "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
-
-/// A slice of windows with slices of ten seconds, and the Unix time at which it begins.
-const SLICE: u64 = 170_000_000;
-const START: u64 = SLICE * 10;
-const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
-
-/// The expiry of a volatile key whose newest slice is `slice`, in Unix milliseconds.
-fn expiry_of(slice: u64) -> i64 {
-    (slice as i64 + 5) * 10_000 - 1
-}
-
-#[track_caller]
-fn dump(client: &mut Client, key: &str) -> Vec<u8> {
-    match client.cmd(&format!("DUMP {key}")) {
-        Value::BulkString(bytes) => bytes,
-        other => panic!("{}", show(&other)),
-    }
-}
 
 #[test]
 fn members_go_and_the_key_stays() {
@@ -78,29 +57,6 @@ fn a_removed_member_makes_room() {
     client.expect("LC.ADD other a x", "2");
     client.expect("LC.MERGE e other", "+OK");
     client.expect("LC.COUNT e", "3");
-}
-
-/// A stored counter shows no trace of removed members, and their memory is freed.
-#[test]
-fn a_dump_does_not_show_what_was_there() {
-    let server = Server::start();
-    let mut client = server.client();
-    // Smaller numbers would stay as wide as the largest that was there.
-    let base = 10_000;
-    for (members, left) in [(4, 2), (200, 190), (200, 3), (5000, 4990), (5000, 250), (5000, 1)] {
-        client.cmd("DEL k never");
-        let options = "EXACT 65536 BYTES 1048576 ITEMS";
-        add_many(&mut client, &format!("LC.INSERT never {options}"), "member:", base..base + left);
-        add_many(&mut client, &format!("LC.INSERT k {options}"), "member:", base..base + left);
-        let small = client.int("MEMORY USAGE k");
-        add_many(&mut client, "LC.ADD k", "member:", base + left..base + members);
-        let replies = add_many(&mut client, "LC.REM k", "member:", base + left..base + members);
-        assert_eq!(rollcall_testkit::client::sum(&replies), (members - left) as i64);
-        assert!(dump(&mut client, "k") == dump(&mut client, "never"), "{left} of {members}");
-        assert_eq!(client.digest("k"), client.digest("never"));
-        let usage = client.int("MEMORY USAGE k");
-        assert!(usage <= 4 * small, "{usage} bytes for {left} of {members}, {small} without the others");
-    }
 }
 
 /// Only removed members are replicated, and nothing if none was removed.
@@ -177,35 +133,4 @@ fn a_member_goes_from_whatever_slice_it_was_seen_in() {
     assert_eq!(client.int("PEXPIRETIME k"), expiry_of(SLICE + 5));
     clock.set(START + 100);
     client.expect("EXISTS k", "0");
-}
-
-#[test]
-fn replicas_follow() {
-    let (here, there) = (Clock::at(START), Clock::at(START + 31));
-    let mut pair = Pair::of(here.setup(), there.setup());
-    let mut client = pair.primary.client();
-    client.expect("DEBUG SET-ACTIVE-EXPIRE 0", "+OK");
-    add_many(&mut client, "LC.INSERT large EXACT 65536 BYTES 1048576 ITEMS", "x", 0..3000);
-    for line in ["LC.ADD k a b c", &format!("LC.INSERT v {WINDOW} ITEMS a b c"), "LC.INSERT w WINDOW 40 ITEMS a b c"] {
-        client.expect(line, "3");
-    }
-    for seconds in [0, 7, 30, 9] {
-        here.pass(seconds);
-        there.pass(seconds + 1);
-        for line in [
-            "LC.REM k a a x",
-            "LC.REM v x",
-            "LC.REM v b",
-            "LC.REM w c a",
-            "LC.ADD w a",
-            "LC.REM large x7 x2999 x0 y",
-            "LC.ADD large x0",
-            "LC.REM k b c",
-            "LC.ADD k c a",
-        ] {
-            client.cmd(line);
-            pair.assert_equal(line);
-        }
-    }
-    pair.assert_no_errors();
 }

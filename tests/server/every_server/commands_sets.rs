@@ -35,6 +35,9 @@ fn replies_have_their_types() {
             ("LC.UNIONCARD 2 a b", "[3, \"0\"]", "[3, ,0]"),
             ("LC.INTERCARD 2 a b", "[1, \"0\"]", "[1, ,0]"),
             ("LC.DIFFCARD 2 a b", "[2, \"0\"]", "[2, ,0]"),
+            ("LC.DIFFCARD 3 a b missing", "[2, \"0\"]", "[2, ,0]"),
+            ("LC.DIFFCARD 2 missing a", "[0, \"0\"]", "[0, ,0]"),
+            ("LC.DIFFCARD 2 a a", "[0, \"0\"]", "[0, ,0]"),
             ("LC.INTER 2 a b", "[\"3\"]", "[\"3\"]"),
             ("LC.DIFF 2 a b", "[\"1\", \"2\"]", "[\"1\", \"2\"]"),
             ("LC.UNION 1 b", "[\"3\"]", "[\"3\"]"),
@@ -42,6 +45,7 @@ fn replies_have_their_types() {
             ("LC.INTER 2 a missing", "[]", "[]"),
             ("LC.DIFF 2 missing a", "[]", "[]"),
             ("LC.UNIONCARD 1 missing", "[0, \"0\"]", "[0, ,0]"),
+            ("EXISTS missing other", "0", "0"),
         ],
     );
 }

@@ -1,5 +1,6 @@
 //! Tests VOLATILE: a windowed key that expires when its last item does. The test sets the server's clock.
 
+use crate::beside::{chunks, load};
 use crate::effects::{appending, sent, sent_as};
 use crate::events::{events, subscriber};
 use crate::every_server::commands_windows::FAMILIES;
@@ -9,15 +10,15 @@ use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Server;
 
 /// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
-const SLICE: u64 = 170_000_000;
-const START: u64 = SLICE * 10;
+pub const SLICE: u64 = 170_000_000;
+pub const START: u64 = SLICE * 10;
 
 /// A window of 40 seconds in slices of ten. An item expires 40 seconds after the end of its slice.
-const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
+pub const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
 
 /// The expiry of a key whose newest slice is `slice`, in Unix milliseconds. The server deletes the key in the next
 /// millisecond, when the fifth slice after `slice` begins.
-fn expiry_of(slice: u64) -> i64 {
+pub fn expiry_of(slice: u64) -> i64 {
     i64::try_from((slice + 5) * 10_000).expect("a time") - 1
 }
 
@@ -262,25 +263,12 @@ fn a_dump_is_as_it_was_and_one_that_is_over_vanishes() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         run(&mut client, &writing(family, "a")[0]);
-        let mut chunks: Vec<(String, Vec<u8>)> = Vec::new();
-        let mut iterator = "0".to_owned();
-        loop {
-            let reply = client.list(&format!("{family}.SCANDUMP k {iterator}"));
-            let [redis::Value::Int(next), redis::Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
-            if *next == 0 {
-                break;
-            }
-            iterator = next.to_string();
-            chunks.push((iterator.clone(), chunk.clone()));
-        }
+        let chunks = chunks(&mut client, family, "k");
         let digest = client.digest("k");
         for (seconds, remains) in [(0, true), (30, true), (20, false)] {
             clock.pass(seconds);
             client.cmd("DEL k");
-            for (iterator, chunk) in &chunks {
-                let reply = client.call(&[format!("{family}.LOADCHUNK").as_bytes(), b"k", iterator.as_bytes(), chunk]);
-                assert!(error_text(&reply).is_none(), "{}", show(&reply));
-            }
+            chunks.iter().for_each(|chunk| assert_eq!(load(&mut client, family, "k", chunk), redis::Value::Okay));
             client.expect("EXISTS k", &i64::from(remains).to_string());
             if remains {
                 assert_eq!((expires_at(&mut client), client.digest("k")), (expiry_of(SLICE), digest.clone()));

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::effects::{appending, sent, sent_as};
-use rollcall_testkit::client::{Client, error_text, field, pairs, show, text};
+use rollcall_testkit::client::{Client, error_text, show, text};
 use rollcall_testkit::server::{Server, Setup, session};
 
 /// The prefixes of both command families.
@@ -170,32 +170,6 @@ fn info_says_whether_a_filter_refreshes() {
 }
 
 #[test]
-fn info_of_windows_has_the_lines_that_clients_know() {
-    let server = Server::start();
-    for mut client in [server.client(), server.client3()] {
-        client.expect("FLUSHALL", "+OK");
-        client.expect("BF.RESERVE f 0.01 1000 WINDOW 40 MANUAL", "+OK");
-        client.cmd("BF.MADD f a b");
-        let info = client.cmd("BF.INFO f");
-        let labels: Vec<_> = pairs(&info).into_iter().map(|(label, _)| label).collect();
-        assert_eq!(labels, ["Capacity", "Size", "Number of filters", "Number of items inserted", "Expansion rate"]);
-        assert_eq!(field(&info, "Capacity"), Value::Int(1000));
-        assert_eq!(field(&info, "Number of items inserted"), Value::Int(2));
-        assert!(matches!(field(&info, "Size"), Value::Int(size) if size > 0));
-        for (key, options, expected) in [
-            ("c", "WINDOW 40 MANUAL SLICES 4", "[\"Slices\" 4, \"Slice\" 0, \"Clock\" \"manual\", \"Volatile\" 0]"),
-            ("p", "", "[\"Slices\" nil, \"Slice\" nil, \"Clock\" nil, \"Volatile\" nil]"),
-        ] {
-            client.expect(&reserve("LC", key, options), "+OK");
-            let info = pairs(&client.cmd(&format!("LC.INFO {key}")));
-            let tail: Vec<_> =
-                info[info.len() - 4..].iter().map(|(label, value)| format!("{label:?} {}", show(value))).collect();
-            assert_eq!(format!("[{}]", tail.join(", ")), expected);
-        }
-    }
-}
-
-#[test]
 fn windows_are_advanced_manually() {
     for family in FAMILIES {
         let server = Server::start();
@@ -239,13 +213,49 @@ fn windows_are_advanced_manually() {
         }
         client.expect("EXISTS missing", "0");
     }
+}
+
+#[test]
+fn replies_of_windowed_counters_have_their_types() {
+    session(
+        &Server::start(),
+        &[
+            ("LC.INSERT k WINDOW 40 MANUAL SLICES 1 ITEMS a", "1", "1"),
+            ("LC.ADVANCE k 3", "+OK", "+OK"),
+            ("LC.ADD k b", "1", "1"),
+            ("LC.HISTORY k", "[[120, 1, \"0\"], [80, 1, \"0\"]]", "[[120, 1, ,0], [80, 1, ,0]]"),
+            ("LC.COUNTSINCE k 40", "1", "1"),
+            ("LC.MEMBERS k", "[\"b\"]", "[\"b\"]"),
+            ("LC.MEMBERS k SINCE 40", "[\"b\"]", "[\"b\"]"),
+            ("LC.EXISTS k a", "0", "#f"),
+            ("LC.MEXISTS k a b", "[0, 1]", "[#f, #t]"),
+            ("LC.UNIONCARD 1 k", "[1, \"0\"]", "[1, ,0]"),
+        ],
+    );
+}
+
+#[test]
+fn every_command_that_adds_refreshes() {
     let server = Server::start();
     let mut client = server.client();
-    client.expect("BF.INSERT k ITEMS a", "[1]");
-    let was = client.digest("k");
-    for line in ["BF.ADVANCE k 1", "BF.ADVANCE k 0", "BF.ADVANCE k CLOCK"] {
-        client.error(line);
-        assert_eq!(client.digest("k"), was, "{line}");
+    for line in ["BF.ADD k a", "BF.MADD k a", "BF.INSERT k ITEMS a", "BF.ADMIT k LIMIT 0 ITEMS a"] {
+        client.cmd("DEL k");
+        client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
+        client.expect("BF.ADVANCE k 3", "+OK");
+        client.cmd(line);
+        client.expect("BF.ADVANCE k 7", "+OK");
+        assert_eq!(client.int("BF.EXISTS k a"), 1, "{line}");
+        client.expect("BF.ADVANCE k 8", "+OK");
+        assert_eq!(client.int("BF.EXISTS k a"), 0, "{line}");
+    }
+    // Commands that only look up or reject do not renew items.
+    for line in ["BF.EXISTS k a", "BF.ADMIT k LIMIT 1 ALL ITEMS a b", "BF.ADMIT k LIMIT 9 DRYRUN ITEMS a"] {
+        client.cmd("DEL k");
+        client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
+        client.expect("BF.ADVANCE k 3", "+OK");
+        client.cmd(line);
+        client.expect("BF.ADVANCE k 5", "+OK");
+        assert_eq!(client.int("BF.EXISTS k a"), 0, "{line}");
     }
 }
 

@@ -129,23 +129,6 @@ fn changes_advance_first_and_others_do_not() {
 }
 
 #[test]
-fn an_advance_goes_out_even_if_an_item_fails_afterwards() {
-    let clock = Clock::at(START);
-    let server = appending(clock.setup().args("max-key-bytes 1048576"));
-    let mut client = server.client();
-    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 SLICES 1", "+OK");
-    rollcall_testkit::client::add_many(&mut client, "BF.MADD k", "x", 0..100);
-    clock.pass(40);
-    let line = rollcall_testkit::client::with_items("BF.MADD k", "y", 0..2000).join(" ");
-    let effects = sent(&mut client, &server, &line);
-    assert_eq!(effects.len(), 2, "{}", effects.len());
-    assert_eq!(effects[0], format!("RF.ADVANCE k {}", START / 40 + 1));
-    assert!(effects[1].starts_with("RF.") && !effects[1].contains(" y1900"), "only what went in");
-    let reply = show(&client.cmd(&line));
-    assert!(reply.contains("max-key-bytes"), "{reply}");
-}
-
-#[test]
 fn clients_advance_no_further_than_the_clock() {
     for family in FAMILIES {
         let clock = Clock::at(START);
@@ -252,42 +235,6 @@ fn known_items_bring_a_window_back_too() {
         assert!(exists(&mut client, family, "a"));
         clock.set(START + 60);
         assert!(!exists(&mut client, family, "a"));
-    }
-}
-
-/// If two windows are ahead of the clock, they are merged first, and then the destination moves back.
-#[test]
-fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
-    for family in FAMILIES {
-        for (into, ahead) in [(0, 0), (0, 1), (1, 0)] {
-            let clock = Clock::at(START);
-            let server = appending(clock.setup());
-            let mut client = server.client();
-            for (key, slices) in [("k", into), ("from", ahead)] {
-                clock.set(START + 10 * slices);
-                client.expect(&reserve(family, key, WINDOW), "+OK");
-                assert!(is_new(&mut client, family, key, key));
-            }
-            clock.set(START - 20);
-            let from = client.digest("from");
-            let (prefix, slice) = (sent_as(family), SLICE - 2);
-            let effects = sent(&mut client, &server, &format!("{family}.MERGE k from"));
-            let expected = [format!("{prefix}.MERGE k from"), format!("{prefix}.ADVANCE k {slice} REBASE")];
-            assert_eq!(effects, expected, "{family} {into} {ahead}");
-            assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} system"));
-            assert_eq!(client.digest("from"), from, "no source is renumbered");
-            // Items of the window that was less far ahead are older by the difference.
-            for (key, slices) in [("k", into), ("from", ahead)] {
-                let older = 10 * (into.max(ahead) - slices);
-                clock.set(START + 29 - older);
-                assert!(exists(&mut client, family, key), "{family} {into} {ahead} {key}");
-                clock.pass(1);
-                assert!(!exists(&mut client, family, key), "{family} {into} {ahead} {key}");
-            }
-            let digest = client.digest("k");
-            client.expect("DEBUG LOADAOF", "+OK");
-            assert_eq!(client.digest("k"), digest);
-        }
     }
 }
 
