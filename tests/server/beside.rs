@@ -98,7 +98,7 @@ pub fn chunks(client: &mut Client, prefix: &str, key: &str) -> Vec<(String, Vec<
     let mut chunks = Vec::new();
     let mut iterator = "0".to_owned();
     loop {
-        let reply = client.cmd(&format!("{prefix}.SCANDUMP {key} {iterator}"));
+        let reply = client.call(&[&format!("{prefix}.SCANDUMP"), key, &iterator]);
         let Value::Array(pair) = &reply else { panic!("SCANDUMP gave {}", show(&reply)) };
         let [Value::Int(next), Value::BulkString(chunk)] = &pair[..] else { panic!("{pair:?}") };
         if *next == 0 {

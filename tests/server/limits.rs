@@ -112,30 +112,6 @@ fn filters_stop_growing_at_max_key_bytes() {
     server.assert_up();
 }
 
-#[test]
-fn counters_stop_growing_at_max_key_bytes() {
-    let mut server = Server::with_args("max-key-bytes 1048576");
-    let mut client = server.client();
-    // The counter has a mebibyte of members, and an index.
-    client.expect("LC.RESERVE k EXACT 65536 BYTES 1048576", "+OK");
-    let mut next = 0;
-    let error = loop {
-        let reply = client.call(&with_items("LC.ADD k", "a-member-of-some-forty-bytes-in-all:", next..next + 100));
-        let usage = client.int("MEMORY USAGE k");
-        // Spare capacity of the list of members does not count against the limit.
-        assert!(usage < 2 << 20, "the counter grew over its limit, to {usage}");
-        if let Some(error) = error_text(&reply) {
-            break error;
-        }
-        next += 100;
-        assert!(next < 65_536, "the counter holds {next} in a megabyte?");
-    };
-    needed_bytes(&error, 1 << 20);
-    let count = client.int("LC.COUNT k");
-    assert!((next as i64..next as i64 + 100).contains(&count), "{count} after {next}");
-    server.assert_up();
-}
-
 /// Sets `maxmemory` to 16 MB more than the server uses now.
 fn leave_sixteen_megabytes(client: &mut Client) {
     let maxmemory = client.info_number("used_memory") + (16 << 20);
@@ -252,19 +228,6 @@ fn clients_copy_no_more_than_limits_let_them() {
     client.expect("DEBUG LOADAOF", "+OK");
     assert_eq!(digests(&mut client), before);
     server.assert_up();
-}
-
-/// A list reserves memory for all its items. If the limit does not allow that, no command is rejected.
-#[test]
-fn a_list_of_few_members_stays_within_a_limit() {
-    let server = Server::with_args("max-key-bytes 1048576");
-    let mut client = server.client();
-    client.expect("LC.RESERVE c EXACT 65536 BYTES 1048576", "+OK");
-    let member = "m".repeat(1000);
-    let items = vec![&member[..]; 2000].join(" ");
-    client.expect(&format!("LC.ADD c {items}"), "1");
-    client.expect("LC.COUNT c", "1");
-    assert_eq!(client.info_number("rollcall_rejected_limit"), 0);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use redis::Value;
 
+use crate::beside::{chunks, load};
 use crate::neighbour::hosted;
-use rollcall_testkit::client::{Client, add_many, error_text, show, text, wait_until};
+use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
 use rollcall_testkit::fixture::{assert_same, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -118,15 +119,6 @@ fn memory_comes_back_when_keys_go() {
         });
         server.assert_up();
     }
-}
-
-#[test]
-fn big_values_are_freed_in_the_background() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("BF.RESERVE k 0.01 20000000", "+OK");
-    client.expect("UNLINK k", "1");
-    wait_until("the object to be freed lazily", || (client.info_number("lazyfreed_objects") == 1).then_some(()));
 }
 
 /// A small filter is freed without reading it. A filter that has grown must not be freed in this way.
@@ -272,52 +264,6 @@ fn scripts_can_call_every_kind_of_command() {
 }
 
 #[test]
-fn digests_distinguish_values() {
-    let server = Server::start();
-    let mut client = server.client();
-    run(&mut client, &["BF.MADD f a b", "BF.MADD g b a", "LC.ADD c a b", "LC.ADD d b a"]);
-    let zeros = "0".repeat(40);
-    for (key, same) in [("f", "g"), ("c", "d")] {
-        let digest = client.digest(key);
-        assert_ne!(digest, zeros);
-        assert_eq!(digest, client.digest(same), "the order of adding does not show");
-    }
-    let filter = client.digest("f");
-    run(&mut client, &["BF.ADD f c", "LC.ADD c x"]);
-    assert_ne!(client.digest("f"), filter);
-    assert_ne!(client.digest("c"), client.digest("d"));
-    let reply = client.cmd("DEBUG DIGEST-VALUE f c");
-    assert!(matches!(&reply, Value::Array(items) if items.iter().all(|item| text(item) != zeros)), "{}", show(&reply));
-}
-
-/// Two windows with the same items in the same slices, except for one item that was added again in another slice.
-#[test]
-fn digests_see_when_items_came() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (make, add) in [
-        ("LC.RESERVE ? WINDOW 40 MANUAL", "LC.ADD"),
-        ("LC.RESERVE ? EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
-        ("LC.RESERVE ? ERROR 0.25 EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
-        ("BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL REFRESH", "BF.MADD"),
-    ] {
-        let mut digests = Vec::new();
-        for (key, again) in [("one", "a"), ("other", "b"), ("same", "a"), ("none", "c")] {
-            let family = &add[..2];
-            let line = make.replace('?', key);
-            let more =
-                [format!("{add} {key} a b c"), format!("{family}.ADVANCE {key} 1"), format!("{add} {key} {again} c")];
-            run(&mut client, &[line.as_str(), &more[0], &more[1], &more[2]]);
-            digests.push(client.digest(key));
-            client.expect(&format!("DEL {key}"), "1");
-        }
-        assert_eq!(digests[0], digests[2], "{make}");
-        digests.remove(2);
-        assert_eq!(digests.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{make}: {digests:?}");
-    }
-}
-
-#[test]
 fn no_key_is_open_when_events_are_sent() {
     let server = hosted("").start();
     let mut client = server.client();
@@ -347,18 +293,9 @@ fn no_key_is_open_when_events_are_sent() {
             "LC.CLEAR ca",
         ],
     );
-    for (dump, load, key) in [("BF.SCANDUMP", "BF.LOADCHUNK", "bf:chain"), ("LC.SCANDUMP", "LC.LOADCHUNK", "lc:many")] {
-        let mut iterator = "0".to_owned();
-        loop {
-            let chunk = client.call(&[dump.as_bytes(), key.as_bytes(), iterator.as_bytes()]);
-            let Value::Array(chunk) = chunk else { panic!("{chunk:?}") };
-            let Value::BulkString(bytes) = &chunk[1] else { panic!("{chunk:?}") };
-            iterator = show(&chunk[0]);
-            if iterator == "0" {
-                break;
-            }
-            let loaded = client.call(&[load.as_bytes(), b"loaded", iterator.as_bytes(), bytes]);
-            assert_eq!(loaded, Value::Okay);
+    for (family, key) in [("BF", "bf:chain"), ("LC", "lc:many")] {
+        for chunk in chunks(&mut client, family, key) {
+            assert_eq!(load(&mut client, family, "loaded", &chunk), Value::Okay);
         }
         client.expect("DEL loaded", "1");
     }

@@ -2,6 +2,7 @@
 
 use redis::Value;
 
+use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
 use rollcall_testkit::server::Server;
 
@@ -140,16 +141,8 @@ fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
             client.expect("COPY a b", "1");
             let Value::BulkString(payload) = client.cmd("DUMP a") else { panic!("a payload") };
             assert_eq!(client.call(&[b"RESTORE", &b"c"[..], b"0", &payload]), Value::Okay);
-            let mut iterator = 0;
-            loop {
-                let reply = client.list(&format!("BF.SCANDUMP a {iterator}"));
-                let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
-                if *next == 0 {
-                    break;
-                }
-                iterator = *next;
-                let text = iterator.to_string();
-                assert_eq!(client.call(&[b"BF.LOADCHUNK", &b"d"[..], text.as_bytes(), chunk]), Value::Okay);
+            for chunk in chunks(&mut client, "BF", "a") {
+                assert_eq!(load(&mut client, "BF", "d", &chunk), Value::Okay);
             }
             client.expect("COPY a e", "1");
             client.expect("BF.CLEAR e", "+OK");

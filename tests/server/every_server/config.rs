@@ -62,6 +62,25 @@ const SETTABLE: [Parameter; 10] = [
     },
 ];
 
+/// Values other than the defaults: the option, the value as it is written, and as it is shown.
+const OTHERS: [(&str, &str, &str); 12] = [
+    ("bf-error-rate", "0.05", "0.05"),
+    ("bf-initial-size", "500", "500"),
+    ("bf-expansion-factor", "4", "4"),
+    ("lc-error-rate", "0.02", "0.02"),
+    ("lc-exact-limit", "10", "10"),
+    ("max-key-bytes", "8mb", "8388608"),
+    ("huge-pages", "yes", "yes"),
+    ("lc-exact-bytes", "64kb", "65536"),
+    ("auto-create", "yes", "yes"),
+    ("bf-layout", "lines", "lines"),
+    ("hash-seed", "18446744073709551615", "18446744073709551615"),
+    ("commands", "all", "all"),
+];
+
+/// What [`made_now`] reports under [`OTHERS`].
+const MADE_UNDER_OTHERS: &str = "0.05 500 4 / 0.02 10";
+
 /// Whether two values of an option are equal. Numbers are compared as numbers.
 fn same(a: &str, b: &str) -> bool {
     match (a.parse::<f64>(), b.parse::<f64>()) {
@@ -95,6 +114,15 @@ fn made_now(client: &mut Client) -> String {
     let counter = ["Error rate", "Exact limit"].map(|label| number(&field(&counter, label)));
     let filter = ["Capacity", "Expansion rate"].map(|label| show(&field(&filter, label)));
     format!("{rate} {} {} / {} {}", filter[0], filter[1], counter[0], counter[1])
+}
+
+#[track_caller]
+fn assert_others(server: &Server) {
+    for (name, _, value) in OTHERS {
+        assert_is(server, name, value);
+    }
+    assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
+    assert_eq!(made_now(&mut server.client()), MADE_UNDER_OTHERS);
 }
 
 #[test]
@@ -136,31 +164,16 @@ fn config_set_takes_what_is_in_range_and_rejects_the_rest() {
 }
 
 #[test]
-fn sizes_may_be_written_with_units() {
-    let server = Server::start();
-    server.set_parameter("max-key-bytes", "2mb");
-    assert_is(&server, "max-key-bytes", "2097152");
-    server.set_parameter("max-key-bytes", "3gb");
-    assert_is(&server, "max-key-bytes", "3221225472");
-}
-
-#[test]
 fn config_set_decides_over_new_keys_only() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("BF.ADD old a", "1");
     client.expect("LC.ADD old2 a", "1");
     let before = (client.cmd("BF.INFO old"), client.cmd("LC.INFO old2"));
-    for (name, value) in [
-        ("bf-error-rate", "0.05"),
-        ("bf-initial-size", "500"),
-        ("bf-expansion-factor", "4"),
-        ("lc-error-rate", "0.02"),
-        ("lc-exact-limit", "10"),
-    ] {
+    for (name, value, _) in &OTHERS[..5] {
         server.set_parameter(name, value);
     }
-    assert_eq!(made_now(&mut client), "0.05 500 4 / 0.02 10");
+    assert_eq!(made_now(&mut client), MADE_UNDER_OTHERS);
     assert_eq!((client.cmd("BF.INFO old"), client.cmd("LC.INFO old2")), before);
     // The options of a command override the configuration.
     client.expect("BF.INSERT own CAPACITY 7 ITEMS a", "[1]");
@@ -171,27 +184,7 @@ fn config_set_decides_over_new_keys_only() {
 
 #[test]
 fn every_option_is_a_load_time_argument() {
-    let server = Server::with_args(
-        "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-error-rate 0.02 \
-         lc-exact-limit 10 lc-exact-bytes 64kb auto-create yes bf-layout lines max-key-bytes 8388608 \
-         huge-pages yes hash-seed 18446744073709551615 commands all",
-    );
-    for (name, value) in [
-        ("bf-error-rate", "0.05"),
-        ("bf-initial-size", "500"),
-        ("bf-expansion-factor", "4"),
-        ("lc-error-rate", "0.02"),
-        ("lc-exact-limit", "10"),
-        ("lc-exact-bytes", "65536"),
-        ("bf-layout", "lines"),
-        ("max-key-bytes", "8388608"),
-        ("huge-pages", "yes"),
-        ("commands", "all"),
-    ] {
-        assert_is(&server, name, value);
-    }
-    assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
-    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 0.02 10");
+    assert_others(&Server::with_args(&OTHERS.map(|(name, value, _)| format!("{name} {value}")).join(" ")));
 }
 
 #[test]
@@ -224,27 +217,13 @@ fn bad_load_time_arguments_are_rejected_by_name() {
 
 #[test]
 fn every_option_is_a_line_of_the_configuration_file() {
-    let prefix = if Server::start().version().has_unprefixed_configs() { "" } else { "rollcall." };
-    let server = Setup::default()
-        .line(&format!("{prefix}bf-error-rate 0.05"))
-        .line(&format!("{prefix}bf-initial-size 500"))
-        .line(&format!("{prefix}bf-expansion-factor 4"))
-        .line("rollcall.lc-error-rate 0.02")
-        .line("rollcall.lc-exact-limit 10")
-        .line("rollcall.lc-exact-bytes 64kb")
-        .line("rollcall.auto-create yes")
-        .line("rollcall.bf-layout lines")
-        .line("rollcall.max-key-bytes 8mb")
-        .line("rollcall.huge-pages yes")
-        .line("rollcall.hash-seed 18446744073709551615")
-        .line("rollcall.commands all")
-        .start();
-    assert_is(&server, "max-key-bytes", "8388608");
-    assert_is(&server, "huge-pages", "yes");
-    assert_is(&server, "bf-layout", "lines");
-    assert_is(&server, "lc-exact-bytes", "65536");
-    assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
-    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 0.02 10");
+    let bare = Server::start().version().has_unprefixed_configs();
+    let line = |setup: Setup, (name, value, _): (&str, &str, &str)| match name {
+        "bf-error-rate" | "bf-initial-size" | "bf-expansion-factor" if bare => setup.line(&format!("{name} {value}")),
+        _ => setup.line(&format!("rollcall.{name} {value}")),
+    };
+    let server = OTHERS.into_iter().fold(Setup::default(), line).start();
+    assert_others(&server);
     assert_eq!(show(&field(&server.client().cmd("LC.INFO c"), "Exact bytes")), "65536");
 }
 
@@ -252,20 +231,12 @@ fn every_option_is_a_line_of_the_configuration_file() {
 fn rewritten_configurations_survive_a_restart() {
     // Some options are load-time arguments, which the rewritten file repeats. A value set later must override them.
     let mut server = Server::with_args("bf-error-rate 0.07 lc-exact-bytes 1234 hash-seed 77");
-    for (name, value) in [
-        ("bf-error-rate", "0.05"),
-        ("bf-initial-size", "500"),
-        ("bf-expansion-factor", "4"),
-        ("lc-error-rate", "0.02"),
-        ("lc-exact-limit", "10"),
-        ("max-key-bytes", "8388608"),
-        ("huge-pages", "yes"),
-    ] {
+    for (name, value, _) in &OTHERS[..7] {
         server.set_parameter(name, value);
     }
     server.client().expect("CONFIG REWRITE", "+OK");
     server.restart();
-    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 0.02 10", "{}", server.config_file());
+    assert_eq!(made_now(&mut server.client()), MADE_UNDER_OTHERS, "{}", server.config_file());
     assert_is(&server, "max-key-bytes", "8388608");
     assert_is(&server, "huge-pages", "yes");
     assert_is(&server, "lc-exact-bytes", "1234");

@@ -2,6 +2,7 @@
 
 use redis::Value;
 
+use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -38,17 +39,8 @@ fn only_commands_that_can_give_options_create_keys() {
             let reply = client.cmd(&format!("{family}.{line}"));
             assert!(!matches!(reply, Value::ServerError(_)), "{family}.{line}: {}", show(&reply));
         }
-        let (mut iterator, header) = ("0".to_owned(), "loaded");
-        loop {
-            let chunk = client.list(&format!("{family}.SCANDUMP inserted {iterator}"));
-            let (Value::Int(next), Value::BulkString(data)) = (&chunk[0], &chunk[1]) else { panic!("{chunk:?}") };
-            if *next == 0 {
-                break;
-            }
-            iterator = next.to_string();
-            let command = format!("{family}.LOADCHUNK");
-            let reply = client.call(&[command.as_bytes(), header.as_bytes(), iterator.as_bytes(), data]);
-            assert_eq!(reply, Value::Okay, "{family}");
+        for chunk in chunks(&mut client, family, "inserted") {
+            assert_eq!(load(&mut client, family, "loaded", &chunk), Value::Okay, "{family}");
         }
         let Value::BulkString(dump) = client.cmd("DUMP inserted") else { panic!("no dump") };
         let reply = client.call(&[&b"RESTORE"[..], b"restored", b"0", &dump]);

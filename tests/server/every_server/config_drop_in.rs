@@ -233,13 +233,15 @@ fn the_prefixed_names_serve_on_every_server() {
 }
 
 #[test]
-fn counters_alone_leave_the_names_of_redis_8_to_others() {
-    let server = Server::with_args("commands lc");
-    let mut client = server.client();
-    for name in ["bf-error-rate", "bf-initial-size", "bf-expansion-factor", "cf-max-expansions"] {
-        assert_eq!(client.call(&["CONFIG", "GET", name]), Value::Array(Vec::new()), "{name}");
+fn the_names_of_redis_8_are_left_to_a_module_with_bf() {
+    for args in ["commands lc", "commands beside"] {
+        let server = Server::with_args(args);
+        let mut client = server.client();
+        for name in ["bf-error-rate", "bf-initial-size", "bf-expansion-factor", "cf-max-expansions"] {
+            assert_eq!(client.call(&["CONFIG", "GET", name]), Value::Array(Vec::new()), "{name}");
+        }
+        client.expect("CONFIG GET rollcall.bf-error-rate", "[\"rollcall.bf-error-rate\", \"0.01\"]");
     }
-    client.expect("CONFIG GET rollcall.bf-error-rate", "[\"rollcall.bf-error-rate\", \"0.01\"]");
 }
 
 /// Options of valkey-bloom, each with the option that the log recommends instead.

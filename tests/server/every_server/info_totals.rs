@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
+use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, add_many, error_text, field, number, text, wait_until};
 use rollcall_testkit::fixture::{figures, populate};
 use rollcall_testkit::pair::Pair;
@@ -189,20 +190,10 @@ fn sums_follow_values_that_arrive() {
     }
     let mut moves = 0;
     for (family, key) in [("BF", "lines"), ("BF", "classic"), ("LC", "counter")] {
-        let (dump, load) = (format!("{family}.SCANDUMP"), format!("{family}.LOADCHUNK"));
-        let mut cursor = "0".to_owned();
-        loop {
-            let Value::Array(parts) = client.call(&[&dump, key, &cursor]) else { panic!("no chunk of {key}") };
-            let Value::BulkString(data) = &parts[1] else { panic!("no data of {key}") };
-            cursor = (number(&parts[0]) as u64).to_string();
-            if cursor == "0" {
-                break;
-            }
-            let target = format!("{key}2");
-            let sent = client.call(&[load.as_bytes(), target.as_bytes(), cursor.as_bytes(), data]);
-            assert!(error_text(&sent).is_none(), "{sent:?}");
+        for chunk in chunks(&mut client, family, key) {
+            assert_eq!(load(&mut client, family, &format!("{key}2"), &chunk), Value::Okay);
             moves += 1;
-            assert_sums(&mut client, &format!("chunk {cursor} of {key}"));
+            assert_sums(&mut client, &format!("chunk {} of {key}", chunk.0));
         }
     }
     assert!(moves >= 6, "each in a header and at least one chunk");

@@ -84,12 +84,6 @@ fn every_kind_of_key_is_dumped_and_loaded() {
         load_all(&mut other, family, key, &chunks);
     }
     assert_same(&snapshot(&mut other), &before);
-    let members = |client: &mut Client| {
-        let mut members: Vec<_> = client.list("LC.MEMBERS lc:binary").iter().map(show).collect();
-        members.sort();
-        members
-    };
-    assert_eq!(members(&mut other), members(&mut client));
     go_on(&mut client);
     go_on(&mut other);
     assert_same(&snapshot(&mut other), &snapshot(&mut client));
@@ -262,45 +256,6 @@ fn partially_loaded_keys_survive_a_restart_and_go_on() {
             }
             assert_eq!(server.client().digest("k"), source.client().digest("src"), "{family} {how}");
         }
-    }
-}
-
-#[test]
-fn chunks_out_of_place_are_rejected() {
-    for family in ["BF", "LC"] {
-        let server = Server::start();
-        let mut client = server.client();
-        let chunks = several_chunks(&mut client, family);
-        // Only the first chunk can begin a value.
-        for chunk in &chunks[1..] {
-            let error = error_text(&load(&mut client, family, "k", chunk)).expect("an error");
-            assert!(error.starts_with("ERR "), "{error}");
-            client.expect("EXISTS k", "0");
-        }
-        for at in 0..chunks.len() {
-            assert_eq!(load(&mut client, family, "k", &chunks[at]), Value::Okay);
-            let digest = client.digest("k");
-            for (other, chunk) in chunks.iter().enumerate().filter(|(other, _)| *other != at + 1) {
-                let reply = load(&mut client, family, "k", chunk);
-                assert_eq!(error_text(&reply).as_deref(), Some(BAD_DATA), "{family}: {other} after {at}");
-            }
-            // The right chunk at the wrong position, or with a wrong length.
-            if let Some((iterator, chunk)) = chunks.get(at + 1) {
-                for iterator in [0, 1, iterator - 1, iterator + 1, iterator + 64, i64::MAX] {
-                    let reply = load(&mut client, family, "k", &(iterator, chunk.clone()));
-                    assert_eq!(error_text(&reply).as_deref(), Some(BAD_DATA), "{family}: at {iterator}");
-                }
-                let longer = [&chunk[..], b"x"].concat();
-                assert_eq!(
-                    error_text(&load(&mut client, family, "k", &(*iterator, longer))).as_deref(),
-                    Some(BAD_DATA)
-                );
-                let twice = [&chunk[..], &chunk[..]].concat();
-                assert_eq!(error_text(&load(&mut client, family, "k", &(*iterator, twice))).as_deref(), Some(BAD_DATA));
-            }
-            assert_eq!(client.digest("k"), digest, "{family}: nothing changed");
-        }
-        assert_eq!(client.digest("k"), client.digest("src"));
     }
 }
 

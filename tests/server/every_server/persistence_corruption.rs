@@ -32,15 +32,6 @@ const VALUES: [&str; 4] = [
 ];
 
 #[test]
-fn whole_files_load() {
-    for make in VALUES {
-        let (rdb, ..) = saved(make);
-        let server = start_with(&rdb).unwrap_or_else(|log| panic!("{make}: {log}"));
-        server.client().expect("DBSIZE", "1");
-    }
-}
-
-#[test]
 fn damaged_values_are_rejected_with_a_line() {
     let mut wrong = Vec::new();
     for make in VALUES {
@@ -58,18 +49,4 @@ fn damaged_values_are_rejected_with_a_line() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn truncated_files_are_rejected_without_a_crash() {
-    for make in VALUES {
-        let (rdb, start, end) = saved(make);
-        for place in 0..8 {
-            let length = start + (end - start) * place / 8;
-            match start_with(&rdb[..length]) {
-                Ok(_) => panic!("{make}: a file of {length} bytes of {} loaded", rdb.len()),
-                Err(log) => assert!(!log.contains("crashed") && !log.contains("signal:"), "{make}: {log}"),
-            }
-        }
-    }
 }

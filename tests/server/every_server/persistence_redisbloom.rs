@@ -68,24 +68,11 @@ fn encodings_that_have_64_bit_hashes_load_and_grow_as_they_did() {
 }
 
 #[test]
-fn encodings_of_1_x_are_rejected_as_what_they_are() {
-    for encoding in [0, 1] {
-        let log = match Setup::default().line("appendonly no").file("dump.rdb", &rdb_file(&value(encoding))).try_start()
-        {
-            Ok(_) => panic!("the server started"),
-            Err(log) => log,
-        };
-        assert_eq!(errors(&log), [OF_1_X], "{log}");
-        assert!(!log.contains("crashed"), "{log}");
-    }
-}
-
-#[test]
 fn a_payload_of_another_encoding_is_rejected_with_a_line() {
     let mut server = Server::start();
     let mut client = server.client();
     let mut expected = Vec::new();
-    for (encoding, why) in [(0, OF_1_X), (1, OF_1_X), (5, "encoding version: expected at most 4, got 5")] {
+    for (encoding, why) in [(1, OF_1_X), (5, "encoding version: expected at most 4, got 5")] {
         let payload = forge(&value(encoding), &[10, 0]);
         let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
         assert_eq!(show(&client.call(&words)), "-ERR Bad data format", "{encoding}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rollcall_testkit::client::{Client, add_many, show, sum};
+use rollcall_testkit::client::{Client, add_many, sum};
 use rollcall_testkit::fixture::{assert_same, go_on, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -80,19 +80,6 @@ fn rewritten_aof_brings_everything_back() {
     }
 }
 
-#[test]
-fn rewriting_twice_changes_nothing() {
-    let setup = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble no");
-    let mut server = setup.start();
-    populate(&mut server.client());
-    let before = snapshot(&mut server.client());
-    for _ in 0..2 {
-        server.rewrite_aof();
-        server.restart();
-        assert_same(&snapshot(&mut server.client()), &before);
-    }
-}
-
 /// Creates a filter of 36 MB with some items.
 fn make_big_filter(client: &mut Client) {
     client.expect("BF.RESERVE bf:big 0.001 20000000 NONSCALING", "+OK");
@@ -159,22 +146,6 @@ fn rewritten_aof_is_in_pieces() {
     assert!(commands.iter().filter(|(_, longest)| *longest > 1 << 19).count() >= 3, "{commands:?}");
     let ours = |name: &str| name.starts_with("RF.") || name.starts_with("LC.");
     assert!(commands.iter().all(|(name, _)| ours(name) || name == "SELECT"), "{commands:?}");
-}
-
-#[test]
-fn size_limits_are_not_checked_again_while_the_aof_loads() {
-    let mut server = Setup::default().line("appendonly yes").start();
-    let mut client = server.client();
-    client.expect("BF.RESERVE bf:k 0.01 3000000", "+OK");
-    add_many(&mut client, "BF.MADD bf:k", "item:", 0..1000);
-    client.expect("BF.INSERT bf:l CAPACITY 3000000 ITEMS a", "[1]");
-    client.expect("BF.MERGE bf:m bf:k", "+OK");
-    let before = snapshot(&mut client);
-    server.restart_with_args("max-key-bytes 1048576");
-    let mut client = server.client();
-    assert_same(&snapshot(&mut client), &before);
-    let reply = client.cmd("BF.RESERVE bf:n 0.01 3000000");
-    assert!(show(&reply).contains("max-key-bytes"), "for clients it holds: {}", show(&reply));
 }
 
 /// A service manager that restarts only after failures does not restart the server if the module is missing, because

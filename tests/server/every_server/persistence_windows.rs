@@ -4,7 +4,7 @@
 use redis::Value;
 
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
-use rollcall_testkit::client::{Client, add_many, show, wait_until};
+use rollcall_testkit::client::{add_many, show};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;
 
@@ -25,48 +25,6 @@ fn a_dump_across_slices_is_stale() {
         let again = client.list(&format!("{family}.SCANDUMP k 0"));
         assert_eq!(client.list(&format!("{family}.SCANDUMP k {}", show(&again[0])))[0], Value::Int(0));
         client.cmd("DEL k");
-    }
-}
-
-#[test]
-fn memory_is_that_of_what_is_live() {
-    for (make, add, family) in [
-        ("BF.RESERVE k 0.001 400000 WINDOW 40 MANUAL SLICES 4", "BF.MADD k", "BF"),
-        ("LC.RESERVE k EXACT 0 ERROR 0.0025 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
-        ("LC.RESERVE k EXACT 60000 BYTES 1048576 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
-    ] {
-        // A new server, because values of earlier tests would be freed in the background at any time.
-        let server = Server::start();
-        let mut client = server.client();
-        let fill = |client: &mut Client, key: &str| {
-            client.expect(&make.replace(" k ", &format!(" {key} ")), "+OK");
-            let empty = client.int(&format!("MEMORY USAGE {key}"));
-            for slice in 0..4_u64 {
-                client.expect(&format!("{family}.ADVANCE {key} {slice}"), "+OK");
-                // The buffers of this connection are freed when it closes.
-                let add = add.replace(" k", &format!(" {key}"));
-                add_many(&mut server.client(), &add, "item:", 5_000 * slice..5_000 * (slice + 1));
-            }
-            empty
-        };
-        // The server keeps the memory of its first commands, so these run before the measurement.
-        fill(&mut client, "first");
-        let idle = client.info_number("used_memory");
-        let empty = fill(&mut client, "k");
-        let full = client.int("MEMORY USAGE k");
-        assert!(full > empty + 40_000, "{make}: {empty}, {full}");
-        // The reported size equals the memory that the server has used, except for the buffers of one connection.
-        wait_until(&format!("{make} to take {full} bytes"), || {
-            let used = client.info_number("used_memory") - idle;
-            ((used - full).abs() < full / 5 + 30_000).then_some(())
-        });
-        client.expect(&format!("{family}.ADVANCE k 100"), "+OK");
-        wait_until("memory to come back", || {
-            (client.info_number("used_memory") - idle < empty + full / 5 + 30_000).then_some(())
-        });
-        if family == "BF" {
-            assert!(client.int("MEMORY USAGE k") < empty + 1000, "{make}");
-        }
     }
 }
 

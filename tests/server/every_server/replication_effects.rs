@@ -3,7 +3,8 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, error_text, show, text, with_items};
+use crate::beside::{chunks, load};
+use rollcall_testkit::client::{Client, add_many, error_text, show, text};
 use rollcall_testkit::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Setup;
@@ -163,27 +164,6 @@ fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
     }
 }
 
-/// A replica is told the error and chooses the layout itself.
-#[test]
-fn counters_of_every_layout_are_equal_on_the_replica() {
-    let mut pair = Pair::start();
-    let mut client = pair.primary.client();
-    for error_rate in ["0.25", "0.05", "0.02", "0.01", "0.0074", "0.005", "0.0025"] {
-        for window in ["", " WINDOW 40 MANUAL"] {
-            let key = format!("k:{error_rate}:{}", window.len());
-            client.expect(&format!("LC.RESERVE {key} ERROR {error_rate} EXACT 0{window}"), "+OK");
-            client.expect(&format!("LC.ADD {key} a b c"), "3");
-            client.expect(&format!("LC.INSERT insert:{key} ERROR {error_rate}{window} ITEMS a"), "1");
-            client.expect(&format!("LC.MERGE merged:{key} {key} insert:{key}"), "+OK");
-        }
-        pair.assert_equal(error_rate);
-    }
-    client.expect("LC.MERGE k:0.0025:0 k:0.25:0", "+OK");
-    client.expect("LC.MERGE coarsest k:0.005:0 k:0.02:0 k:0.25:0", "+OK");
-    pair.assert_equal("merging");
-    pair.assert_no_errors();
-}
-
 #[test]
 fn every_kind_of_key_is_equal_on_the_replica() {
     let mut pair = Pair::start();
@@ -240,39 +220,6 @@ fn full_filters_send_only_what_went_in() {
 }
 
 #[test]
-fn rejected_growth_sends_only_what_went_in() {
-    let mut pair = Pair::with_args("max-key-bytes 1048576");
-    let mut client = pair.primary.client();
-    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000", "+OK");
-    add_many(&mut client, "BF.MADD k", "x", 0..900);
-    pair.assert_equal("filling it");
-    let before = client.int("BF.CARD k");
-    let reply = client.call(&with_items("BF.INSERT k ITEMS", "x", 500..1500));
-    assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
-    assert_eq!(client.int("BF.CARD k"), 1000, "after {before}");
-    pair.assert_equal("a batch that fitted in part");
-    let marks = pair.marks();
-    let reply = client.call(&with_items("BF.MADD k", "y", 0..100));
-    assert!(show(&reply).contains("max-key-bytes"), "{}", show(&reply));
-    assert_eq!(pair.marks(), marks, "a batch that did not fit");
-    pair.assert_no_errors();
-}
-
-#[test]
-fn a_replica_takes_what_its_own_limit_would_reject() {
-    let mut pair = Pair::start();
-    let mut client = pair.primary.client();
-    client.expect("BF.RESERVE k 0.01 3000000", "+OK");
-    client.expect("BF.ADD k a", "1");
-    client.expect("BF.INSERT l CAPACITY 3000000 ITEMS a", "[1]");
-    client.expect("BF.MERGE m k", "+OK");
-    client.expect("BF.RESERVE n 0.01 1000 EXPANSION 2000", "+OK");
-    add_many(&mut client, "BF.MADD n", "x", 0..2000);
-    pair.assert_equal("big ones");
-    pair.assert_no_errors();
-}
-
-#[test]
 fn transactions_and_scripts_are_sent_as_effects() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
@@ -299,20 +246,11 @@ fn chunks_are_sent_one_by_one() {
     add_many(&mut client, "BF.MADD src", "item:", 0..5000);
     add_many(&mut client, "LC.ADD src2", "item:", 0..5000);
     for (family, key) in [("BF", "src"), ("LC", "src2")] {
-        let mut iterator = b"0".to_vec();
-        loop {
-            let command = [format!("{family}.SCANDUMP").as_bytes(), key.as_bytes(), &iterator].map(<[u8]>::to_vec);
-            let Value::Array(reply) = client.call(&command) else { panic!("an array") };
-            let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
-            if *next == 0 {
-                break;
-            }
-            iterator = next.to_string().into_bytes();
-            let load = [format!("{family}.LOADCHUNK").as_bytes(), b"copy", &iterator, chunk].map(<[u8]>::to_vec);
-            assert_eq!(client.call(&load), Value::Okay);
+        for chunk in chunks(&mut client, family, key) {
+            assert_eq!(load(&mut client, family, "copy", &chunk), Value::Okay);
             pair.assert_equal("a chunk");
             let before = pair.marks();
-            assert!(error_text(&client.call(&load)).is_some(), "the same chunk again");
+            assert!(error_text(&load(&mut client, family, "copy", &chunk)).is_some(), "the same chunk again");
             assert_eq!(pair.marks(), before);
         }
         assert_eq!(pair.replica.client().digest("copy"), client.digest(key));

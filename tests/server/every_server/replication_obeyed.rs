@@ -7,6 +7,7 @@ use std::path::Path;
 
 use redis::Value;
 
+use crate::effects::appended;
 use crate::every_server::replication_redisbloom::{chunks, items, load, peer, with};
 use rollcall_testkit::client::{Client, error_text, pack, show, text, wait_until, words};
 use rollcall_testkit::server::{Server, Setup};
@@ -95,15 +96,6 @@ fn primary(peer: &Path) -> Server {
 
 fn ours() -> Setup {
     Setup::default().args("bf-layout classic").line("appendonly yes")
-}
-
-/// The content of a server's AOF.
-fn appended(server: &Server) -> Vec<u8> {
-    let folder = std::fs::read_dir(server.dir().join("appendonlydir")).expect("the folder of the AOF");
-    let mut files: Vec<_> = folder.map(|file| file.expect("a file").path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
-    files.sort();
-    files.iter().flat_map(|path| std::fs::read(path).expect("a part of the AOF")).collect()
 }
 
 /// Starts a server with this module from this AOF.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use redis::Value;
 
+use crate::beside;
 use rollcall_testkit::client::{Client, text, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -68,18 +69,7 @@ pub fn assert_alike(one: &mut Client, other: &mut Client) {
 }
 
 pub fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
-    let mut chunks = Vec::new();
-    let mut iterator = "0".to_owned();
-    loop {
-        let reply = client.call(&["BF.SCANDUMP", key, &iterator]);
-        let Value::Array(pair) = reply else { panic!("BF.SCANDUMP gave {reply:?}") };
-        let (Value::Int(next), Value::BulkString(chunk)) = (&pair[0], &pair[1]) else { panic!("{pair:?}") };
-        if *next == 0 {
-            return chunks;
-        }
-        iterator = next.to_string();
-        chunks.push((iterator.clone(), chunk.clone()));
-    }
+    beside::chunks(client, "BF", key)
 }
 
 /// The header and the payload of a dump. RedisBloom cuts a payload after 16 MiB, this module after 1 MiB.
@@ -88,9 +78,8 @@ pub fn bytes(chunks: &[(String, Vec<u8>)]) -> (&[u8], Vec<u8>) {
 }
 
 pub fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
-    for (iterator, chunk) in chunks {
-        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", key.as_bytes(), iterator.as_bytes(), chunk];
-        assert_eq!(client.call(&words), Value::Okay, "{key} {iterator}");
+    for chunk in chunks {
+        assert_eq!(beside::load(client, "BF", key, chunk), Value::Okay, "{key} {}", chunk.0);
     }
 }
 

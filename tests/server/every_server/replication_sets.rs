@@ -36,19 +36,10 @@ fn spans_run_on_the_clock_of_the_server_that_is_asked() {
     let mut other = pair.replica.client();
     for (moment, spans) in [
         (-3600_i64, [(1, "ben"), (9, "ben"), (10, "ann ben"), (40, "ann ben")]),
-        (-1, [(1, "ben"), (9, "ben"), (10, "ann ben"), (40, "ann ben")]),
-        (0, [(1, "ann ben"), (9, "ann ben"), (11, "ann ben"), (40, "ann ben")]),
-        (9, [(1, "ann ben"), (9, "ann ben"), (10, "ann ben"), (40, "ann ben")]),
-        (10, [(1, "ann ben"), (9, "ann ben"), (10, "ann ben"), (40, "ann ben")]),
         (11, [(1, "ben"), (2, "ann ben"), (11, "ann ben"), (40, "ann ben")]),
-        (19, [(1, "ben"), (9, "ben"), (10, "ann ben"), (40, "ann ben")]),
-        (20, [(1, "ben"), (10, "ben"), (11, "ann ben"), (40, "ann ben")]),
         (21, [(1, ""), (2, "ben"), (11, "ben"), (12, "ann ben")]),
-        (49, [(29, ""), (30, "ben"), (39, "ben"), (40, "ann ben")]),
         (50, [(30, ""), (31, "ben"), (39, "ben"), (40, "ben")]),
-        (59, [(1, ""), (39, ""), (40, "ben"), (40, "ben")]),
         (60, [(1, ""), (20, ""), (39, ""), (40, "")]),
-        (3600, [(1, ""), (20, ""), (39, ""), (40, "")]),
     ] {
         there.set(START.saturating_add_signed(moment));
         let whole = match moment {
