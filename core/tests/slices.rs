@@ -182,10 +182,13 @@ fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
         match random.below(6) {
             0 | 1 => {
                 let items = some_items(&mut random);
-                value.live(time).add_all(&items, &Unlimited, |_| {}).unwrap();
-                let known: Vec<_> = items.iter().map(|item| model.age(item, now)).collect();
+                let (mut new, mut come) = (Vec::new(), BTreeSet::new());
+                value.live(time).add_all(&items, &Unlimited, |is_new| new.push(is_new)).unwrap();
+                let expected = items.iter().map(|item| model.age(item, now).is_none() && come.insert(item));
+                assert!(expected.eq(new.iter().copied()), "step {step}: {items:?}");
                 model.move_to(value.newest_slice().unwrap());
-                assert!(known.iter().all(Option::is_some) || model.newest >= model.clock(now));
+                let changes = model.renews || new.contains(&true);
+                assert!(if changes { model.newest >= model.clock(now) } else { model.newest <= before }, "step {step}");
                 items.iter().for_each(|item| model.add(item));
             }
             2 => {

@@ -3,11 +3,7 @@
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::Stored;
 use rollcall_core::window::{ClockSource, Time, Window};
-
-use rollcall_fuzz::values::windowed_counter;
 
 fn params(error_rate: f64, exact_limit: u32) -> Params {
     Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 }

@@ -1,8 +1,6 @@
 //! Tests `copy` between servers that nobody writes to.
 
-use std::io::Read;
-
-use crate::{chunks, peer, peer_server, tool, tool_with, url};
+use crate::{chunks, peer, peer_server, stopped, tool, tool_with, url};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -198,25 +196,16 @@ fn an_interrupt_ends_a_copy_between_two_steps() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     client.expect("LC.ADD k a", "1");
-    let mut child = rollcall_testkit::heeding_signals(env!("CARGO_BIN_EXE_rollcall"))
-        .args(["copy", &url(&server), &url(&other), "--watch", "3600"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("the tool starts");
+    let copy = stopped::start(&["copy", &url(&server), &url(&other), "--watch", "3600"]);
     // The tool listens for signals before it first scans the source.
     wait_until("its looks", || {
         let looks = client.text("INFO commandstats");
         let line = looks.lines().find(|line| line.starts_with("cmdstat_scan:"))?;
         line.contains("calls=").then_some(())
     });
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(sent.success());
-    let status = wait_until("its end", || child.try_wait().expect("its status"));
-    assert_eq!(status.code(), Some(130));
-    let mut text = String::new();
-    child.stderr.take().expect("its errors").read_to_string(&mut text).expect("text");
-    assert!(text.contains("run the same again"), "{text}");
+    stopped::signal(&copy, "-INT");
+    let ended = stopped::end(copy).expect(130);
+    assert!(ended.err.contains("run the same again"), "{}", ended.err);
     assert_eq!(other.client().int("DBSIZE"), 0);
     // The tool itself has written nothing to the source.
     tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);

@@ -65,6 +65,7 @@ fn keys_are_listed_with_what_is_wrong() {
         (Some("exact, 86400 s volatile"), Some(true))
     );
     assert!(row("sent")["ttl_ms"].as_i64().is_some_and(|ttl| ttl > 86_400_000), "{}", row("sent"));
+    assert!(row("few")["ttl_ms"].is_null(), "{}", row("few"));
     assert_eq!((row("good")["volatile"].as_bool(), row("few")["volatile"].as_bool()), (Some(false), None));
     assert_eq!(row("grown")["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
     assert_eq!(row("grown")["asked"].as_f64(), Some(0.01));
@@ -175,27 +176,6 @@ fn top_and_the_exporter_say_what_may_be_evicted() {
     let ended = tool(&["top", "--fail-on", "critical", "--pattern", "stays", "--url", &to]).expect(1);
     assert!(ended.out.contains(" of maxmemory, ") && ended.err.contains("1 of 2 rows"), "{ended:?}");
     tool(&["top", "--fail-on", "critical", "--pattern", "none", "--url", &to]).expect(4);
-}
-
-/// A regression test: an empty volatile key without a time to live stayed for ever, and no finding said so.
-#[test]
-fn a_volatile_key_that_has_lost_its_time_to_live_is_idle_once_it_is_empty() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
-    for key in ["kept", "used"] {
-        client.expect(&format!("LC.INSERT counter:{key} WINDOW 3600 VOLATILE ITEMS a"), "1");
-        client.expect(&format!("BF.INSERT filter:{key} WINDOW 3600 VOLATILE ITEMS a"), "[1]");
-        client.expect(&format!("PERSIST counter:{key}"), "1");
-        client.expect(&format!("PERSIST filter:{key}"), "1");
-    }
-    client.expect("LC.CLEAR counter:kept", "+OK");
-    client.expect("BF.CLEAR filter:kept", "+OK");
-    let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
-    let idle = rows.as_array().expect("rows").iter().filter(|row| row["findings"][0]["problem"] == "idle");
-    assert_eq!(
-        idle.map(|row| row["key"].as_str().expect("a key")).collect::<Vec<_>>(),
-        ["counter:kept", "filter:kept"]
-    );
 }
 
 /// A regression test: a windowed key without any writes was reported as full of expired items.

@@ -176,7 +176,9 @@ fn counters_are_copied_and_loaded_or_not_at_all() {
         let part = cut_after(&counter, counter.payload().len() * 9 / 10 + 1);
         reading_fails_cleanly("part", || part.try_clone());
         assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
-        assert_scandump_fails_or_gives(&counter);
+        if counter.window().is_none() {
+            assert_scandump_fails_or_gives(&counter);
+        }
         assert!(same_dump(&completed(part, &counter), &counter));
     }
 }

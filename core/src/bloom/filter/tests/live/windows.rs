@@ -42,47 +42,6 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
 }
 
 proptest! {
-    /// At an error rate of 1e-6, no false positive is expected among a few hundred answers.
-    #[test]
-    fn what_a_window_remembers_is_exact(
-        slices in 1u32..6, refresh: bool, capacity in 1u64..60,
-        steps in prop::collection::vec((0u64..25, prop::collection::vec(0u32..80, 0..50)), 1..20),
-    ) {
-        let mut now = 1_000_000u64;
-        let (mut one, mut listed) = (filter(slices, refresh, capacity, now), filter(slices, refresh, capacity, now));
-        // For each item, the slice in which it counts.
-        let mut model: HashMap<u32, u64> = HashMap::new();
-        for (later, items) in steps {
-            now += later;
-            let slice = now / LEN;
-            model.retain(|_, at| *at + u64::from(slices) >= slice);
-            let expected: Vec<bool> = items.iter().map(|&item| {
-                let known = model.contains_key(&item);
-                if refresh || !known {
-                    model.insert(item, slice);
-                }
-                !known
-            }).collect();
-            let before = listed.newest_slice().unwrap();
-            let (made, new) = add(&mut listed, &items, now);
-            prop_assert_eq!(&new, &expected);
-            let changes = expected.contains(&true) || refresh && !items.is_empty();
-            prop_assert_eq!(made, if changes && slice > before { Move::Advance(slice) } else { Move::Stay });
-            for item in &items {
-                add(&mut one, &[*item], now);
-            }
-            prop_assert!(one == listed);
-            let present = listed.at(Time::At(now));
-            prop_assert!((0..80).all(|item: u32| present.may_contain(item.to_le_bytes()) == model.contains_key(&item)));
-            prop_assert_eq!(present.num_items(), model.len() as u64);
-            let mut found = Vec::new();
-            let asked = bytes(&(0..80).collect::<Vec<_>>());
-            present.may_contain_all(asked.iter().map(|item| &item[..]), |is_there| found.push(is_there));
-            prop_assert!(found.iter().zip(0u32..).all(|(&is_there, item)| is_there == model.contains_key(&item)));
-            prop_assert!(listed.try_clone().unwrap() == listed);
-        }
-    }
-
     /// The union of two filters gives the answers of one filter with the items of both.
     #[test]
     fn unions_have_the_items_of_both_under_their_slices(
