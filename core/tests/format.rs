@@ -12,17 +12,13 @@ use rollcall_core::unstable::persist::{Partial, PartialCounter, Stored, push_chu
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
-    Dump, completed, counter, cut_after, dump_of, dump_of_loading, load_rdb, rdb_of, rdb_of_filter, rdb_of_loading,
-    reload, same_dump, windowed, windowed_counter,
+    self, Dump, completed, counter, cut_after, dump_of, dump_of_loading, load_rdb, rdb_of, rdb_of_filter,
+    rdb_of_loading, reload, same_dump, windowed, windowed_counter,
 };
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
-    let mut filter = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap();
-    for item in 0..items {
-        filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
-    }
-    filter
+    values::filter(params, BitLayout::Lines, items)
 }
 
 /// An exact counter, an estimate with few taken slots, and an estimate with many.

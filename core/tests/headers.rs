@@ -14,15 +14,11 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Partial, Stored, piece_checksum};
 use rollcall_core::window::{ClockSource, Time, Window};
 
-use rollcall_fuzz::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
+use rollcall_fuzz::values::{self, Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
-    let mut filter = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap();
-    for item in 0..items {
-        filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
-    }
-    filter
+    values::filter(params, bloom::BitLayout::Lines, items)
 }
 
 /// The bitmaps of a filter, end to end.

@@ -122,9 +122,6 @@ mod tests {
     use crate::counting::held::members::tests::LOOKED_AT;
     use crate::error::Limit;
     use crate::size_limit::{MaxBytes, Unlimited};
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 60, seed: 7 };
     const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
@@ -179,42 +176,5 @@ mod tests {
             assert_eq!(LOOKED_AT.get(), items.len() as u64);
         }
         assert_eq!(counter.count(), 4);
-    }
-
-    proptest! {
-        #[test]
-        fn calls_are_as_the_model_says(
-            calls in vec((vec(0u8..30, 1..10), 0u64..30, any::<bool>(), any::<bool>()), 1..20),
-        ) {
-            let mut counter = Counter::new(PARAMS).unwrap();
-            let mut model: Vec<u8> = Vec::new();
-            for (items, limit, all, dry_run) in calls {
-                let new: BTreeSet<u8> = items.iter().copied().filter(|item| !model.contains(item)).collect();
-                let none = all && model.len() + new.len() > limit as usize;
-                let mut after = model.clone();
-                let mut expected = Vec::new();
-                for &item in &items {
-                    expected.push(if after.contains(&item) {
-                        Known
-                    } else if none || after.len() >= limit as usize {
-                        Rejected
-                    } else {
-                        after.push(item);
-                        Admitted
-                    });
-                }
-                let items: Vec<&[u8]> = items.iter().map(std::slice::from_ref).collect();
-                let found = admit(&mut counter, &items, Terms { limit, all, dry_run });
-                if after.len() > 20 {
-                    prop_assert!(matches!(found, Err(Error::PastExact { .. })), "{:?}", found);
-                } else {
-                    prop_assert_eq!(found, Ok(expected));
-                    if !dry_run {
-                        model = after;
-                    }
-                }
-                prop_assert!(counter.members().unwrap().map(|member| member.text()[0]).eq(model.iter().copied()));
-            }
-        }
     }
 }

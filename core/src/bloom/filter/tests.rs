@@ -34,8 +34,7 @@ impl Mover for Copier {
     }
 }
 
-fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
-    let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
+fn filled(layout: BitLayout, params: Params, items: impl IntoIterator<Item = u32>) -> BloomFilter {
     let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
     for item in items {
         filter.add(item.to_le_bytes(), &Unlimited).unwrap();
@@ -43,10 +42,14 @@ fn filled(layout: BitLayout, items: std::ops::Range<u32>) -> BloomFilter {
     filter
 }
 
+fn chain(layout: BitLayout, error_rate: f64, items: impl IntoIterator<Item = u32>) -> BloomFilter {
+    filled(layout, Params { error_rate, capacity: 100, expansion: 2, seed: 0 }, items)
+}
+
 #[test]
 fn either_layout_behaves_alike() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
-        let mut filter = filled(layout, 0..500);
+        let mut filter = chain(layout, 0.01, 0..500);
         assert_eq!((filter.layout(), filter.sub_filters().len(), filter.capacity()), (layout, 3, 700));
         // The rate of a single filter of 100 items deviates from the mean by 17 %.
         assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.013 && filter.fill_ratio() > 0.2);
@@ -67,7 +70,7 @@ fn either_layout_behaves_alike() {
         assert_eq!(found, [true; 500]);
         assert!(items.iter().all(|item| filter.may_contain(item)));
         let empty = filter.new_like(&Unlimited).unwrap();
-        assert!(empty.is_empty() && filter != empty && empty == filled(layout, 0..0));
+        assert!(empty.is_empty() && filter != empty && empty == chain(layout, 0.01, 0..0));
     }
 }
 
@@ -93,9 +96,9 @@ fn an_item_sets_as_many_bits_as_are_reported() {
 
 #[test]
 fn only_equal_layouts_merge() {
-    let (mut lines, mut classic) = (filled(BitLayout::Lines, 0..30), filled(BitLayout::Classic, 0..30));
+    let (mut lines, mut classic) = (chain(BitLayout::Lines, 0.01, 0..30), chain(BitLayout::Classic, 0.01, 0..30));
     for (ours, theirs) in
-        [(&mut lines, &filled(BitLayout::Lines, 30..60)), (&mut classic, &filled(BitLayout::Classic, 30..60))]
+        [(&mut lines, &chain(BitLayout::Lines, 0.01, 30..60)), (&mut classic, &chain(BitLayout::Classic, 0.01, 30..60))]
     {
         assert_eq!(ours.merge(&[theirs, theirs], &Unlimited), Ok(true));
         assert!((0..60u32).all(|item| ours.may_contain(item.to_le_bytes())));
@@ -108,15 +111,6 @@ fn only_equal_layouts_merge() {
         classic.merge(&[&lines], &Unlimited),
         Err(Error::Incompatible { parameter: Parameter::Layout, .. })
     ));
-}
-
-fn chain(layout: BitLayout, error_rate: f64, items: impl Iterator<Item = u32>) -> BloomFilter {
-    let params = Params { error_rate, capacity: 100, expansion: 2, seed: 0 };
-    let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
-    items.for_each(|item| {
-        filter.add(item.to_le_bytes(), &Unlimited).unwrap();
-    });
-    filter
 }
 
 fn union(first: &BloomFilter, others: &[&BloomFilter]) -> Result<BloomFilter, Error> {
@@ -230,13 +224,7 @@ fn full_filters_merge_into_empty_ones() {
 fn unions_keep_their_rate_as_they_grow() {
     for error_rate in [0.1, 0.01] {
         let params = Params { error_rate, capacity: 2000, expansion: 2, seed: 0 };
-        let filled = |items: std::ops::Range<u32>| {
-            let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
-            items.for_each(|item| {
-                filter.add(item.to_le_bytes(), &Unlimited).unwrap();
-            });
-            filter
-        };
+        let filled = |items: std::ops::Range<u32>| filled(BitLayout::Lines, params, items);
         let (mut most, mut rejected) = (None, 0);
         for len in (800..1500).step_by(50) {
             match union(&filled(0..len), &[&filled(1_000_000..1_000_000 + len)]) {
@@ -259,17 +247,10 @@ fn unions_keep_their_rate_as_they_grow() {
 #[test]
 fn a_merge_never_lowers_the_number_of_items() {
     for trial in 0..40u32 {
-        let items = |range: std::ops::Range<u32>| range.map(move |item| trial << 20 | item);
         let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-        let filled = |items: &mut dyn Iterator<Item = u32>| {
-            let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
-            items.for_each(|item| {
-                filter.add(item.to_le_bytes(), &Unlimited).unwrap();
-            });
-            filter
-        };
-        let (x, y) = (filled(&mut items(0..450)), filled(&mut items(450..900)));
-        let all_but_one = filled(&mut items(0..899));
+        let filled =
+            |range: std::ops::Range<u32>| filled(BitLayout::Lines, params, range.map(|item| trial << 20 | item));
+        let (x, y, all_but_one) = (filled(0..450), filled(450..900), filled(0..899));
         let both = union(&x, &[&y]).unwrap();
         let again = union(&all_but_one, &[&both]).unwrap();
         assert!(again.num_items() >= both.num_items().max(all_but_one.num_items()));
