@@ -1,6 +1,7 @@
 //! Tests of a counter in each of its representations.
 
 use super::*;
+use crate::heap::Mover;
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::ClockSource;
 use proptest::collection::{btree_set, vec};

@@ -140,7 +140,7 @@ proptest! {
             }
             prop_assert!(members.iter().map(|(_, member)| member.text().to_vec()).eq(naive.iter().copied()));
             let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
-            prop_assert_eq!((members.len(), members.member_bytes()), (naive.len(), bytes));
+            prop_assert_eq!((members.len(), members.member_bytes), (naive.len(), bytes));
             for item in &pool {
                 prop_assert_eq!(members.contains(item), naive.contains(&&item[..]));
             }
