@@ -37,6 +37,8 @@ pub enum Step {
     Advance(u64),
     /// Copies or merges the key into its shadow.
     Shadow,
+    /// Merges what `DUMP` replied of the key into its shadow.
+    MergeDump,
     Delete,
 }
 
@@ -106,6 +108,8 @@ pub struct Key {
     pub doubt: u64,
     /// Number of items that the shadow has, which are the first ones; `None` without a shadow.
     pub shadow: Option<u64>,
+    /// The value of the key when a pending [`Step::MergeDump`] was first sent.
+    payload: Option<Vec<u8>>,
     /// The latest steps, with the time at which each was sent and its outcome.
     history: VecDeque<String>,
 }
@@ -143,6 +147,7 @@ impl Key {
             news: 0,
             doubt: 0,
             shadow: None,
+            payload: None,
             history: VecDeque::new(),
         }
     }
@@ -262,7 +267,13 @@ impl Key {
         match random.below(12) {
             0 | 1 if can_repeat => repeat,
             2 if self.shape.removes() && self.exists && must.end - must.start > 2 * most => Step::Remove(count),
-            2 if self.exists && self.can_shadow() => Step::Shadow,
+            2 if self.exists && self.can_shadow() => {
+                if self.shape.shadow != Shadow::Items && random.one_in(2) {
+                    Step::MergeDump
+                } else {
+                    Step::Shadow
+                }
+            }
             3 if self.exists && matches!(self.shape.remembers, Remembers::Slices(_)) => {
                 let far = if random.one_in(8) { 20 } else { 2 };
                 Step::Advance(self.slice_sent + 1 + random.below(far))
@@ -270,6 +281,19 @@ impl Key {
             _ if self.is_full() && can_repeat => repeat,
             _ => Step::Add { first: self.sent, count: count.min(self.capacity.max(self.sent + 1) - self.sent) },
         }
+    }
+
+    /// The command whose reply [`Self::take`] needs before the pending step can be sent.
+    pub fn asks(&self) -> Option<Command> {
+        let is_missing = self.pending == Some(Step::MergeDump) && self.payload.is_none();
+        is_missing.then(|| vec![b"DUMP".to_vec(), self.name.clone().into_bytes()])
+    }
+
+    /// Takes the reply to [`Self::asks`], or describes one that breaks a promise.
+    pub fn take(&mut self, reply: Value) -> Result<(), String> {
+        let Value::BulkString(payload) = reply else { return Err(format!("{} to DUMP", show(&reply))) };
+        self.payload = Some(payload);
+        Ok(())
     }
 
     /// The command of the pending step.
@@ -313,6 +337,10 @@ impl Key {
                 named(line, &self.shadow_name()).into_iter().chain(self.items(self.new_to_shadow())).collect()
             }
             Step::Shadow => named(&format!("COPY ? {} REPLACE", self.shadow_name()), &self.name),
+            Step::MergeDump => named(&format!("{family}.MERGEDUMP ?"), &self.shadow_name())
+                .into_iter()
+                .chain(self.payload.clone())
+                .collect(),
             Step::Delete => named(&format!("DEL ? {}", self.shadow_name()), &self.name),
         })
     }
@@ -358,6 +386,10 @@ impl Key {
                     self.shadow = Some(self.acked)
                 }
                 (Shadow::Merge | Shadow::Copy, Value::Okay | Value::Int(1)) => self.shadow = Some(self.acked),
+                _ => return unexpected(),
+            },
+            Step::MergeDump => match reply {
+                Value::Okay => (self.shadow, self.payload) = (Some(self.acked), None),
                 _ => return unexpected(),
             },
             Step::Delete => match reply {

@@ -29,7 +29,7 @@ pub enum Kind {
     Theory,
 }
 
-/// A second key that sometimes gets a copy of the first key.
+/// A second key that sometimes gets the items of the first key: by one of these commands, or by `MERGEDUMP`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Shadow {
     None,
@@ -161,6 +161,7 @@ pub const SHAPES: [Shape; 19] = [
         kind: Kind::Estimate { error: 0.01, exact: 250 },
         add: "LC.INSERT ? ERROR 0.01 EXACT 250 BYTES 16384 SEED 0 ITEMS",
         items: 3_000,
+        shadow: Shadow::Merge,
         ..COUNTER
     },
     Shape {

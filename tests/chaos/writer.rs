@@ -77,6 +77,12 @@ impl Writer {
         let mut senders: Vec<usize> = Vec::new();
         for at in chosen {
             let key = &mut self.keys[*at];
+            if let Some(asked) = key.asks() {
+                let Some(reply) = line.read(&key.name, &asked) else { continue };
+                if let Err(came) = key.take(reply) {
+                    run.violation(&key.name, &key.describe(), &came);
+                }
+            }
             if let Some(command) = key.command() {
                 commands.push((key.name.clone(), command));
                 senders.push(*at);
