@@ -4,7 +4,6 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::unstable::persist::rdb;
 
-use crate::fields::Field;
 use crate::input::Input;
 use crate::payload::encode;
 use crate::targets;
@@ -20,20 +19,13 @@ pub fn payload(data: &[u8]) -> Option<Vec<u8>> {
         0 => ("RCfilter-", targets::rdb::fields::<BloomFilter>(&mut input)),
         _ => ("RCcounter", targets::rdb::fields::<Counter>(&mut input)),
     };
-    encoded(name, encoding, &fields?)
+    Some(encode(name, encoding, &fields?))
 }
 
 /// The damaged `DUMP` payload that the target `redisbloom` makes of the input; `None` if it makes none.
 pub fn payload_of_redisbloom(data: &[u8]) -> Option<Vec<u8>> {
     let (encoding, fields) = targets::redisbloom::fields(&mut Input::new(data));
-    encoded("MBbloom--", encoding.into(), &fields?)
-}
-
-/// Encodes a `DUMP` payload. `None` if a string spells a number, because servers would store it as a number.
-fn encoded(name: &str, encoding: u64, fields: &[Field]) -> Option<Vec<u8>> {
-    let spells_a_number = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok());
-    let is_plain = |field: &Field| !matches!(field, Field::String(bytes) if spells_a_number(bytes));
-    fields.iter().all(is_plain).then(|| encode(name, encoding, fields))
+    Some(encode("MBbloom--", encoding.into(), &fields?))
 }
 
 /// The chunks that the target `chunks` makes of the input, and whether they are chunks of a filter.
@@ -43,4 +35,9 @@ pub fn chunks(data: &[u8]) -> (bool, Vec<Chunk>) {
         0 => (true, targets::chunks::sequence::<BloomFilter>(&mut input)),
         _ => (false, targets::chunks::sequence::<Counter>(&mut input)),
     }
+}
+
+/// The payload, damaged or not, that the target `payloads` makes of the input.
+pub fn any_payload(data: &[u8]) -> Vec<u8> {
+    targets::payloads::limit_and_payload(&mut Input::new(data)).1
 }

@@ -3,6 +3,7 @@
 //!
 //! - [`rdb`]: RDB values and `RESTORE` payloads in Rollcall's format, damaged, with corrected checksums
 //! - [`redisbloom`]: the same in RedisBloom's format
+//! - [`payloads`]: `DUMP` payloads of both formats, read without a server: damaged, compressed, forged
 //! - [`chunks`]: `LOADCHUNK` with any chunks in any order, with saving and loading in between
 //! - [`filters`] and [`counters`]: sequences of operations, compared with naive sets
 //!
@@ -38,6 +39,7 @@ pub use operation::AFTER_OPERATION;
 pub use targets::chunks::chunks;
 pub use targets::counters::counters;
 pub use targets::filters::filters;
+pub use targets::payloads::payloads;
 pub use targets::rdb::rdb;
 pub use targets::redisbloom::redisbloom;
 
@@ -45,5 +47,11 @@ pub use targets::redisbloom::redisbloom;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name. The folder of its corpus and its libFuzzer program have the same name.
-pub const TARGETS: [(&str, Target); 5] =
-    [("rdb", rdb), ("redisbloom", redisbloom), ("chunks", chunks), ("filters", filters), ("counters", counters)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("rdb", rdb),
+    ("redisbloom", redisbloom),
+    ("payloads", payloads),
+    ("chunks", chunks),
+    ("filters", filters),
+    ("counters", counters),
+];

@@ -9,15 +9,23 @@
 //! | 2 | RDB version |
 //! | 8 | CRC-64 of all before |
 
+use crc_fast::CrcAlgorithm::Crc64Redis;
+
 use crate::fields::Field;
 
 const MODULE_VALUE: u8 = 7;
 /// Number of bytes of the RDB version and the checksum at the end of a payload.
-const FOOTER_BYTES: usize = 10;
+pub(crate) const FOOTER_BYTES: usize = 10;
 const END: u64 = 0;
 const UNSIGNED: u64 = 2;
 const DOUBLE: u64 = 4;
 const STRING: u64 = 5;
+
+/// The first bytes of strings in other forms: the number that they spell, or compressed.
+const INT_8: u8 = 0xc0;
+const INT_16: u8 = 0xc1;
+const INT_32: u8 = 0xc2;
+const LZF: u8 = 0xc3;
 
 /// RDB version of the encoded payloads: the version of Redis 7.0, which every supported server reads.
 const RDB_VERSION: u16 = 10;
@@ -25,33 +33,79 @@ const RDB_VERSION: u16 = 10;
 /// The characters that the name of a type may have. A character's position is its number in the module id.
 const NAME_CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The payload of a value. Strings are not compressed.
+/// How a payload stores a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Form {
+    /// As a server that does not compress.
+    Usual,
+    /// Numbers and lengths in nine bytes, and strings of digits as they are.
+    Wide,
+    /// Strings compressed.
+    Compressed,
+    /// Strings compressed, with a length that need not be theirs.
+    Claiming(u64),
+}
+
+/// The payload that a server without compression stores for a value.
 pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
+    encode_as(type_name, encoding, fields, || Form::Usual)
+}
+
+/// The payload of a value whose fields are stored as `form` says, which is asked before each.
+pub fn encode_as(type_name: &str, encoding: u64, fields: &[Field], mut form: impl FnMut() -> Form) -> Vec<u8> {
     let mut bytes = module_value(type_name, encoding);
     for field in fields {
+        let form = form();
+        let push = if form == Form::Wide { push_wide } else { push_length };
         match field {
             Field::Unsigned(value) => {
-                push_length(&mut bytes, UNSIGNED);
-                push_length(&mut bytes, *value);
+                push(&mut bytes, UNSIGNED);
+                push(&mut bytes, *value);
             }
             Field::Double(value) => {
-                push_length(&mut bytes, DOUBLE);
+                push(&mut bytes, DOUBLE);
                 bytes.extend(value.to_le_bytes());
             }
             Field::String(string) => {
-                // A server writes a string of digits as a number, which this encoder does not do.
-                let spells_a_number = std::str::from_utf8(string).is_ok_and(|text| text.parse::<i64>().is_ok());
-                assert!(!spells_a_number);
-                push_length(&mut bytes, STRING);
-                push_length(&mut bytes, string.len() as u64);
-                bytes.extend(string);
+                push(&mut bytes, STRING);
+                match (form, spelled(string)) {
+                    (Form::Compressed, _) => push_compressed(&mut bytes, string, string.len() as u64),
+                    (Form::Claiming(len), _) => push_compressed(&mut bytes, string, len),
+                    (Form::Usual, Some(number)) => push_spelled(&mut bytes, number),
+                    _ => {
+                        push(&mut bytes, string.len() as u64);
+                        bytes.extend(string);
+                    }
+                }
             }
         }
     }
     push_length(&mut bytes, END);
-    bytes.extend(RDB_VERSION.to_le_bytes());
-    bytes.extend(crc64(&bytes).to_le_bytes());
-    bytes
+    forge(&bytes, &RDB_VERSION.to_le_bytes())
+}
+
+/// The number that a server stores instead of this string.
+fn spelled(string: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(string).ok()?;
+    text.parse::<i32>().ok().filter(|number| number.to_string() == text)
+}
+
+fn push_spelled(bytes: &mut Vec<u8>, number: i32) {
+    match (i8::try_from(number), i16::try_from(number)) {
+        (Ok(number), _) => bytes.extend([INT_8, number as u8]),
+        (_, Ok(number)) => bytes.extend([&[INT_16][..], &number.to_le_bytes()].concat()),
+        _ => bytes.extend([&[INT_32][..], &number.to_le_bytes()].concat()),
+    }
+}
+
+/// Appends a compressed string that says that it has `len` bytes.
+fn push_compressed(bytes: &mut Vec<u8>, string: &[u8], len: u64) {
+    let mut compressed = vec![0; lzf_rust::max_compressed_size(string.len())];
+    let compressed_bytes = lzf_rust::compress(string, &mut compressed).expect("room for it");
+    bytes.push(LZF);
+    push_length(bytes, compressed_bytes as u64);
+    push_length(bytes, len);
+    bytes.extend(&compressed[..compressed_bytes]);
 }
 
 /// Appends a length in the encoding of RDB files, in the fewest possible bytes.
@@ -63,11 +117,13 @@ fn push_length(bytes: &mut Vec<u8>, length: u64) {
             bytes.push(0x80);
             bytes.extend((length as u32).to_be_bytes());
         }
-        _ => {
-            bytes.push(0x81);
-            bytes.extend(length.to_be_bytes());
-        }
+        _ => push_wide(bytes, length),
     }
+}
+
+fn push_wide(bytes: &mut Vec<u8>, length: u64) {
+    bytes.push(0x81);
+    bytes.extend(length.to_be_bytes());
 }
 
 /// The first bytes of a module value: the byte of its kind, and the module id.
@@ -86,8 +142,7 @@ pub fn split(payload: &[u8]) -> (&[u8], &[u8]) {
 /// A payload of this value with a correct checksum, so that a server accepts it.
 pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
     let mut payload = [value, version].concat();
-    let checksum = crc64(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload.extend(crc_fast::checksum(Crc64Redis, &payload).to_le_bytes());
     payload
 }
 
@@ -99,10 +154,8 @@ pub fn rdb_file(value: &[u8]) -> Vec<u8> {
 
 /// Type name, encoding version and fields of a payload; `None` if the bytes are not the payload of a module value.
 pub fn decode(payload: &[u8]) -> Option<(String, u64, Vec<Field>)> {
-    let (value, sum) = payload.split_last_chunk::<8>()?;
-    let (value, version) = value.split_last_chunk::<2>()?;
-    let is_whole = crc64(&payload[..payload.len() - 8]) == u64::from_le_bytes(*sum);
-    if !is_whole || u16::from_le_bytes(*version) != RDB_VERSION {
+    let (value, version) = (payload.len() >= FOOTER_BYTES).then(|| split(payload))?;
+    if forge(value, version) != payload {
         return None;
     }
     let mut rest = value.strip_prefix(&[MODULE_VALUE])?;
@@ -113,10 +166,7 @@ pub fn decode(payload: &[u8]) -> Option<(String, u64, Vec<Field>)> {
         fields.push(match take_length(&mut rest)? {
             UNSIGNED => Field::Unsigned(take_length(&mut rest)?),
             DOUBLE => Field::Double(f64::from_le_bytes(take(&mut rest)?)),
-            STRING => {
-                let length = usize::try_from(take_length(&mut rest)?).ok()?;
-                Field::String(rest.split_off(..length)?.to_vec())
-            }
+            STRING => Field::String(take_string(&mut rest)?),
             END => return rest.is_empty().then(|| (name.collect(), id & 1023, fields)),
             _ => return None,
         });
@@ -140,22 +190,23 @@ fn take_length(rest: &mut &[u8]) -> Option<u64> {
     }
 }
 
-/// CRC-64 as Redis computes it: Jones' polynomial, bits reflected, nothing inverted.
-pub fn crc64(bytes: &[u8]) -> u64 {
-    /// The CRC of each possible byte.
-    const REMAINDERS: [u64; 256] = {
-        let mut remainders = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            let (mut crc, mut bit) = (byte as u64, 0);
-            while bit < 8 {
-                crc = if crc & 1 == 1 { crc >> 1 ^ 0xad93_d235_94c9_35a9_u64.reverse_bits() } else { crc >> 1 };
-                bit += 1;
-            }
-            remainders[byte] = crc;
-            byte += 1;
+fn take_string(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let number = match *rest.first()? {
+        INT_8 => take(rest).map(|[_, byte]| i32::from(byte as i8))?,
+        INT_16 => take(rest).map(|[_, low, high]| i32::from(i16::from_le_bytes([low, high])))?,
+        INT_32 => take(rest).map(|[_, a, b, c, d]| i32::from_le_bytes([a, b, c, d]))?,
+        LZF => {
+            take::<1>(rest)?;
+            let (compressed_bytes, len) = (take_length(rest)?, usize::try_from(take_length(rest)?).ok()?);
+            let compressed = rest.split_off(..usize::try_from(compressed_bytes).ok()?)?;
+            // No more bytes than a compressed string can stand for.
+            let string = (len <= compressed.len() * 264).then(|| lzf_rust::decompress_into_vec(compressed, len));
+            return string?.ok().filter(|string| string.len() == len);
         }
-        remainders
+        _ => {
+            let len = usize::try_from(take_length(rest)?).ok()?;
+            return rest.split_off(..len).map(<[u8]>::to_vec);
+        }
     };
-    bytes.iter().fold(0, |crc, byte| REMAINDERS[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
+    Some(number.to_string().into_bytes())
 }

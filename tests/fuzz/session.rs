@@ -111,7 +111,7 @@ impl Session {
         let mut clients = [pair.primary.client(), pair.primary.client3()];
         let speaker = Speaker::new(seed, &mut clients[0], MODULE);
         let pace = Pace::of(&mut clients[0]);
-        let inputs = ["rdb", "redisbloom", "chunks"].map(|target| (target, kept_inputs(target)));
+        let inputs = ["rdb", "redisbloom", "payloads", "chunks"].map(|target| (target, kept_inputs(target)));
         Session {
             history: History::new(seed),
             speaker,
@@ -163,9 +163,10 @@ impl Session {
                 self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, rejected: 0 });
             let _ = write!(report, "{} {served}/{}, ", command.name, served + rejected);
             assert!(served + rejected > 0, "{} was never said", command.name);
-            // Checks that every command with a number of keys succeeded at least once. With wrong numbers only, its
-            // own code would never run.
-            assert!(*served > 0 || !command.is_numbered(), "{} was never served", command.name);
+            // Checks that every command with a number of keys or with payloads succeeded at least once. With wrong ones
+            // only, its own code would never run.
+            let is_picky = command.is_numbered() || command.name.ends_with(".mergedump");
+            assert!(*served > 0 || !is_picky, "{} was never served", command.name);
         }
         let count = |of: fn(&Tally) -> usize| self.tallies.values().map(of).sum::<usize>();
         let (served, rejected) = (count(|tally| tally.served), count(|tally| tally.rejected));
@@ -187,7 +188,8 @@ impl Session {
             }),
             76..84 => self.restore(client),
             84..88 => self.load_forged_chunks(client),
-            88..92 => self.transfer(client),
+            88..91 => self.transfer(client),
+            91 => self.merge_payloads(client),
             92..95 => self.transaction(client),
             95..98 => self.script(client),
             98 => self.configure(client),
@@ -251,7 +253,7 @@ impl Session {
     /// Loads damaged chunks with correct checksums, mostly all into one key.
     fn load_forged_chunks(&mut self, client: usize) {
         let (is_filter, chunks) = forged::chunks(&self.input("chunks"));
-        let Some(command) = self.loading(|family| (family != "lc") == is_filter) else { return };
+        let Some(command) = self.command("loadchunk", |family| (family != "lc") == is_filter) else { return };
         let key = self.speaker.any_key();
         self.say(client, vec![b"DEL".to_vec(), key.clone()]);
         for (iterator, chunk) in chunks {
@@ -260,20 +262,37 @@ impl Session {
         }
     }
 
-    /// A command that loads chunks: mostly one of a family for which `is_asked` is true.
-    fn loading(&mut self, is_asked: impl Fn(&str) -> bool) -> Option<String> {
+    /// Merges payloads: those of keys, and damaged ones.
+    fn merge_payloads(&mut self, client: usize) {
+        let Some(command) = self.command("mergedump", |_| true) else { return };
+        let family = command.trim_end_matches(".mergedump").to_owned();
+        let mut words = vec![command.into_bytes(), self.speaker.key(&family)];
+        for _ in 0..=self.speaker.random.up_to(3) {
+            let key = self.speaker.key(&family);
+            let payload = match self.say(client, vec![b"DUMP".to_vec(), key]) {
+                Value::BulkString(payload) if self.speaker.random.one_in(2) => payload,
+                _ => forged::any_payload(&self.input("payloads")),
+            };
+            words.push(payload);
+        }
+        self.say(client, words);
+    }
+
+    /// A command with this verb: mostly one of a family for which `is_asked` is true.
+    fn command(&mut self, verb: &str, is_asked: impl Fn(&str) -> bool) -> Option<String> {
         let takes_any = self.speaker.random.one_in(20);
-        let loads = |command: &&crate::grammar::Command| {
-            command.name.ends_with(".loadchunk") && (takes_any || is_asked(command.family()))
+        let takes = |command: &&crate::grammar::Command| {
+            command.name.split_once('.').is_some_and(|(_, own)| own == verb)
+                && (takes_any || is_asked(command.family()))
         };
         let commands: Vec<String> =
-            self.speaker.commands.iter().filter(loads).map(|command| command.name.clone()).collect();
+            self.speaker.commands.iter().filter(takes).map(|command| command.name.clone()).collect();
         (!commands.is_empty()).then(|| self.speaker.random.of(&commands).clone())
     }
 
     /// Copies the chunks of a value to another key. One chunk may be left out or sent twice.
     fn transfer(&mut self, client: usize) {
-        let Some(loading) = self.loading(|_| true) else { return };
+        let Some(loading) = self.command("loadchunk", |_| true) else { return };
         let family = loading.trim_end_matches(".loadchunk").to_owned();
         let (from, to) = (self.speaker.key(&family), self.speaker.any_key());
         self.say(client, vec![b"DEL".to_vec(), to.clone()]);
