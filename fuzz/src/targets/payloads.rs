@@ -68,8 +68,11 @@ fn payload(input: &mut Input<'_>) -> Vec<u8> {
         version = input.u16().to_le_bytes().to_vec();
     }
     let mut payload = with_checksum(&value, &version);
-    if changes >= 240 {
-        forge::change(input, &mut payload);
+    match changes {
+        240.. if input.flag() => forge::change(input, &mut payload),
+        // Only the checksum.
+        240.. => payload[value.len() + version.len()] ^= 1,
+        _ => {}
     }
     payload
 }
