@@ -169,8 +169,7 @@ fn slots(counter: &Counter) -> Vec<u8> {
     header
 }
 
-/// The number of items of a merged filter is an estimate from its bits. In windows with REFRESH it has the renewed items
-/// once for each slice.
+/// A merged filter estimates its number of items from its bits. With REFRESH, renewed items count once for each slice.
 #[test]
 fn filters_have_the_same_bits() {
     let mut random = Random::new(70);
