@@ -56,9 +56,9 @@ fn it_is_merge_with_values_instead_of_keys() {
     }
 }
 
-/// The folder of payloads, a file for each server.
+/// The folder of golden files. Those of payloads begin with `dumps-`; there is one for each server.
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden/dumps")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden")
 }
 
 /// Writes what `DUMP` replies on this server, if it is asked for: a line for each key has the digest and the payload.
@@ -80,8 +80,7 @@ fn payloads_are_written_when_asked_for() {
     }
     let Version { is_valkey, major, minor } = server.version();
     let name = if is_valkey { "valkey" } else { "redis" };
-    fs::create_dir_all(golden()).expect("a folder");
-    fs::write(golden().join(format!("{name}-{major}.{minor}.txt")), lines).expect("a file");
+    fs::write(golden().join(format!("dumps-{name}-{major}.{minor}.txt")), lines).expect("a file");
 }
 
 #[test]
@@ -91,6 +90,9 @@ fn payloads_of_every_server_are_merged() {
     let mut files = 0;
     for file in fs::read_dir(golden()).expect("the golden files") {
         let path = file.expect("a file").path();
+        if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("dumps-")) {
+            continue;
+        }
         let lines = fs::read_to_string(&path).expect("a golden file");
         for line in lines.lines() {
             let mut words = line.splitn(4, ' ');

@@ -84,8 +84,7 @@ impl Members {
     /// The text that members may begin with, and that is stored only once.
     #[inline(always)]
     fn prefix(&self) -> &[u8] {
-        let end = usize::from(self.front_len) - usize::from(self.width > 0);
-        self.buffer.get(self.tag_bytes() + 2..end).unwrap_or_default()
+        self.buffer.get(self.tag_bytes() + 2..self.front_len.into()).unwrap_or_default()
     }
 
     #[inline(always)]

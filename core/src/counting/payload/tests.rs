@@ -11,7 +11,7 @@ pub(crate) fn encode(counter: &Counter) -> Vec<u8> {
 
 #[test]
 fn payloads_are_pinned() {
-    assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\xd2\x05user:\xd3\x01\x02");
+    assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\xc9\x05user:\x01\x02");
     // Bits 1898 and 3380 of 4096 are set. With 10 low bits, the first position is split into 1 and 874. The
     // distance to the second position is split into 1 and 457.
     assert_eq!(encode(&counter(params(RATES[2], 0), [2, 1])), [0xa9, 0x5d, 0x72]);

@@ -9,8 +9,9 @@
 //! - If the first member ends in a decimal number, as `user:17` does, the text before the number is the prefix: the
 //!   byte `0xd2`, its length in one byte, and its text. A member that is the prefix and a number is kept as the number.
 //! - If all members are such numbers, or numbers without a prefix, they are kept without headers, and all in the same
-//!   number of bytes: 1, 2, 4 or 8. A byte from `0xd3` to `0xd6` says how many. A larger number makes all members
-//!   wider. The first member of another kind makes all of them records with headers.
+//!   number of bytes: 1, 2, 4 or 8. A byte from `0xd3` to `0xd6` says how many, with a prefix one from `0xc9` to `0xcc`
+//!   instead of `0xd2`. A larger number makes all members wider. The first member of another kind makes all of them
+//!   records with headers.
 //!
 //! In a windowed counter, a front that is not empty begins with the tag 0.
 
@@ -467,6 +468,10 @@ const PREFIX: u8 = 0xd2;
 /// begins with these bytes.
 const NUMBERS: u8 = 0xd3;
 const WIDEST: u8 = NUMBERS + 3;
+/// The bytes that mark a prefix and also numbers of 1, 2, 4 and 8 bytes. A marker of its own behind the prefix could be
+/// taken for the slice tag of the first member.
+const PREFIX_NUMBERS: u8 = 0xc9;
+const PREFIX_WIDEST: u8 = PREFIX_NUMBERS + 3;
 
 /// A set of at most this number of numbers without tags has no index. So numbers of one byte each never have one.
 pub(super) const MOST_SCANNED: usize = 0x100;
@@ -487,31 +492,34 @@ impl<'a> Front<'a> {
         let (mut front, Some(([] | [0], mut rest))) = (Front::default(), arena.split_at_checked(tag_bytes)) else {
             return (Front::default(), arena);
         };
-        if let &[PREFIX, len, ref more @ ..] = rest
-            && (1..=MOST_PREFIX).contains(&usize::from(len))
-            && let Some((prefix, members)) = more.split_at_checked(len.into())
-            && prefix.last().is_some_and(|last| !last.is_ascii_digit())
-        {
-            (front.prefix, rest) = (prefix, members);
-        }
-        if let &[marker @ NUMBERS..=WIDEST, ref members @ ..] = rest {
-            (front.width, rest) = (1 << (marker - NUMBERS), members);
+        match *rest {
+            [marker @ NUMBERS..=WIDEST, ref members @ ..] => (front.width, rest) = (1 << (marker - NUMBERS), members),
+            [marker @ (PREFIX | PREFIX_NUMBERS..=PREFIX_WIDEST), len, ref more @ ..] => {
+                if (1..=MOST_PREFIX).contains(&usize::from(len))
+                    && let Some((prefix, members)) = more.split_at_checked(len.into())
+                    && prefix.last().is_some_and(|last| !last.is_ascii_digit())
+                {
+                    let width = if marker == PREFIX { 0 } else { 1 << (marker - PREFIX_NUMBERS) };
+                    (front, rest) = (Front { prefix, width }, members);
+                }
+            }
+            _ => {}
         }
         (front, if front == Front::default() { arena } else { rest })
     }
 
     /// The bytes of the front in an arena.
-    pub(super) fn to_bytes(self, tag_bytes: usize) -> ArrayVec<u8, { MOST_PREFIX + 4 }> {
+    pub(super) fn to_bytes(self, tag_bytes: usize) -> ArrayVec<u8, { MOST_PREFIX + 3 }> {
         let mut bytes = ArrayVec::new();
         if self != Front::default() {
             bytes.extend(std::iter::repeat_n(0, tag_bytes));
         }
+        let power = self.width.checked_ilog2().map(|power| power as u8);
         if !self.prefix.is_empty() {
-            bytes.extend([PREFIX, self.prefix.len() as u8]);
+            bytes.extend([power.map_or(PREFIX, |power| PREFIX_NUMBERS + power), self.prefix.len() as u8]);
             bytes.extend(self.prefix.iter().copied());
-        }
-        if self.width > 0 {
-            bytes.push(NUMBERS + self.width.ilog2() as u8);
+        } else if let Some(power) = power {
+            bytes.push(NUMBERS + power);
         }
         bytes
     }

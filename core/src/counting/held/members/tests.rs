@@ -85,11 +85,27 @@ fn the_index_follows_the_number_and_the_bytes() {
     }
 }
 
+/// The tag of the first member stands behind the front, and may have any value but 0.
+#[test]
+fn no_tag_is_taken_for_a_part_of_the_front() {
+    let sets = [&["user:17", "abc"][..], &["user:17", "user:18"], &["17", "18"], &["17", "abc"], &["abc"]];
+    for newest in 1..=255 {
+        let ages = Ages { newest, modulus: 255, most_age: 4 };
+        for items in sets {
+            let mut members = Members::new(ages);
+            items.iter().for_each(|item| members.put(item.as_bytes(), newest));
+            let read = Members::from_bytes(members.as_bytes(), ROOM, ages).unwrap();
+            assert!(read.iter().eq(members.iter()), "{newest} {items:?}");
+            assert!(items.iter().all(|item| read.contains(item.as_bytes())), "{newest} {items:?}");
+        }
+    }
+}
+
 /// Numbers of one set take one size, and have no index until the 257th comes or they have tags. A wider number makes
 /// all wider, and a member of another kind gives all of them headers.
 #[test]
 fn numbers_of_a_set_take_one_size() {
-    for (prefix, front) in [("", 1), ("user:", 8)] {
+    for (prefix, front) in [("", 1), ("user:", 7)] {
         for ages in [Ages::PLAIN, AGES] {
             let (mut members, mut all, tag) = (Members::new(ages), Vec::new(), ages.tag_bytes());
             let mut put = |members: &mut Members, number: u64| {
