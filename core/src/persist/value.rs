@@ -59,7 +59,7 @@ pub enum ChunkFormat {
 }
 
 /// A value that can be dumped and loaded: a [`Counter`](crate::counting::Counter) or a
-/// [`BloomFilter`](crate::bloom::BloomFilter).
+/// [`BloomFilter`].
 ///
 /// The trait is for functions that are generic over both types:
 ///
