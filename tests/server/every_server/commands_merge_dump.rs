@@ -215,7 +215,7 @@ fn replicas_files_and_events_get_what_a_merge_gives() {
 fn it_is_no_dangerous_command() {
     let server = Server::start();
     let mut client = server.client();
-    client.cmd("ACL SETUSER writer on nopass ~mine:* +@write -@dangerous");
+    client.cmd("ACL SETUSER writer on nopass ~mine:* +@all -@dangerous");
     client.cmd("LC.ADD counter a");
     let payload = dump(&mut client, "counter");
     client.cmd("AUTH writer any");
