@@ -5,7 +5,6 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::{self, Segments};
 use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
 use rollcall_core::unstable::hash::hash64;
-use rollcall_core::unstable::rounding::error_of_whole;
 use rollcall_core::window::Time;
 
 use crate::random::Random;
@@ -47,7 +46,7 @@ impl Kind {
 
     /// The relative standard error that is reported with a reply, which is a whole number, at this number of members.
     pub fn stated(&self, members: f64) -> f64 {
-        error_of_whole(self.deviation(members)) / members
+        self.deviation(members).hypot((1.0f64 / 12.0).sqrt()).max(0.5) / members
     }
 
     /// The standard error of the estimate before it is rounded, in members.

@@ -16,11 +16,6 @@ pub mod info {
     pub use crate::info::{CounterAt, FILTER_FIELDS_SHOWN, Field, FilterAt, InfoField, OF_COUNTERS, OF_FILTERS};
 }
 
-/// Standard errors of rounded numbers.
-pub mod rounding {
-    pub use crate::rounding::error_of_whole;
-}
-
 /// Functions for lists whose length a client chooses. If memory is lacking, they return an error.
 pub mod size_limit {
     pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
