@@ -23,7 +23,7 @@ os.chdir(Path(__file__).resolve().parent.parent)
 OTHER_FOLDERS = ("cli/src", "python/src")
 NEVER = re.compile(r"(redis_module|rand|std::env|std::time)\b")
 SERVER_KNOWS = {"bits", "hash", "error", "size_limit", "heap"}
-MAY_BE_UNSAFE = ("src/", "python/src/rows.rs", "core/tests/allocation/failing.rs")
+MAY_BE_UNSAFE = ("src/", "python/src/rows.rs", "python/src/arrow.rs", "core/tests/allocation/failing.rs")
 
 TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|\b[bc]?r(#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^'\\])'""", re.DOTALL)
 MOD = r"^( *)(?P<attributes>(?:#\[[^\n]*\]\s*)*)(?:pub(?:\([^)]*\))? )?mod (?P<name>\w+)"

@@ -54,6 +54,30 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
     }
 }
 
+/// What a call does about missing values in a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    Error,
+    Skip,
+    /// As `Error`, for a call that cannot skip them.
+    Never,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Nulls {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<&str>() {
+            Ok("error") => Ok(Nulls::Error),
+            Ok("skip") => Ok(Nulls::Skip),
+            _ => {
+                let got = given.repr()?;
+                Err(PARAMETER.error(given.py(), format_args!("nulls must be 'error' or 'skip', got {got}")))
+            }
+        }
+    }
+}
+
 /// The largest number of bytes that a value may take; without a number, only memory limits the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) Option<u64>);

@@ -12,11 +12,12 @@ use rollcall_core::live::Windowed;
 use rollcall_core::window::{ClockSource, Window};
 
 use crate::admission::admit;
-use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
+use crate::merging::merge_all;
 use crate::stored::Pickled;
 use crate::transfer::COUNTERS;
 use crate::{chunks, stored, transfer};
@@ -144,28 +145,42 @@ impl Counter {
         added.map_err(|error| raised(py, error))
     }
 
-    /// Adds all members of an iterable or an array.
-    #[pyo3(signature = (members, *, width=None, now=None))]
-    fn update<'py>(&self, members: &Bound<'py, PyAny>, width: Option<Whole>, now: Option<Whole>) -> PyResult<()> {
+    /// Adds all members of an iterable, an array or a column. With `nulls="skip"`, missing values of a column are left
+    /// out; otherwise they raise `TypeError`.
+    #[pyo3(signature = (members, *, width=None, nulls=Nulls::Error, now=None))]
+    #[pyo3(text_signature = "($self, members, *, width=None, nulls='error', now=None)")]
+    fn update<'py>(
+        &self,
+        members: &Bound<'py, PyAny>,
+        width: Option<Whole>,
+        nulls: Nulls,
+        now: Option<Whole>,
+    ) -> PyResult<()> {
         let py = members.py();
-        Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+        Items::new(members, width, nulls)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many members, and returns for each the result of `add`: in a list, for an array of NumPy or a column of
-    /// pandas or Polars in a NumPy array, or for another buffer in a memoryview of format '?'.
+    /// Adds many members, and returns for each the result of `add`: in a list, for an array of NumPy or a column in a
+    /// NumPy array, or for another buffer in a memoryview of format '?'.
     ///
     /// The members of an array are the elements of a one-dimensional array of bytes, or the rows of a two-dimensional
-    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are
-    /// rejected.
-    #[pyo3(signature = (members, *, width=None, now=None))]
+    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are rejected.
+    ///
+    /// A column (of Arrow's C data interface) has texts, bytes, whole numbers, which become their decimal digits, or
+    /// UUIDs. Missing values raise `TypeError`; with `nulls="skip"` they are left out, and their answer is False.
+    #[pyo3(signature = (members, *, width=None, nulls=Nulls::Error, now=None))]
+    #[pyo3(text_signature = "($self, members, *, width=None, nulls='error', now=None)")]
     fn add_many<'py>(
         &self,
         members: &Bound<'py, PyAny>,
         width: Option<Whole>,
+        nulls: Nulls,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = members.py();
-        answers(members, width, |block, reported| self.add_block(py, block, now, |is_new| reported.push(is_new.into())))
+        answers(members, width, nulls, |block, reported| {
+            self.add_block(py, block, now, |is_new| reported.push(is_new.into()))
+        })
     }
 
     /// Whether the value is a member. The counter must be exact. With a window: at the time `now`, or in the last
@@ -185,16 +200,18 @@ impl Counter {
 
     /// Looks up many members, given as in `add_many`. Returns a list of bool, a NumPy array or a memoryview, as
     /// `add_many` does.
-    #[pyo3(signature = (members, *, width=None, since=None, now=None))]
+    #[pyo3(signature = (members, *, width=None, nulls=Nulls::Error, since=None, now=None))]
+    #[pyo3(text_signature = "($self, members, *, width=None, nulls='error', since=None, now=None)")]
     fn contains_many<'py>(
         &self,
         members: &Bound<'py, PyAny>,
         width: Option<Whole>,
+        nulls: Nulls,
         since: Option<Seconds>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = members.py();
-        answers(members, width, |block, reported| {
+        answers(members, width, nulls, |block, reported| {
             let found = self.counter.read_long(py, |counter| {
                 let view = view_of(counter, since, now)?;
                 block.iter().try_for_each(|member| {
@@ -298,7 +315,7 @@ impl Counter {
         width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (members, terms) = (Items::new(members, width)?, Terms { limit: limit.0, all, dry_run });
+        let (members, terms) = (Items::new(members, width, Nulls::Never)?, Terms { limit: limit.0, all, dry_run });
         admit(&self.counter, members, terms, with_room, self.limit, now, py)
     }
 
@@ -311,7 +328,7 @@ impl Counter {
         width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Vec<bool>> {
-        let members = Items::new(members, width)?.all(py)?;
+        let members = Items::new(members, width, Nulls::Never)?.all(py)?;
         let removed = self.counter.write_long(py, |counter| {
             let time = time(counter, now);
             counter.live(time).remove(members.iter().map(Vec::as_slice))
@@ -474,6 +491,22 @@ impl Counter {
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
         let limit = Limit::new(max_bytes);
         stored::from_bytes(data, limit).map(|counter| Counter::with_limit(counter, limit))
+    }
+
+    /// The union of many counters, given as bytes in a list, an iterable or a column. It is the first counter after its
+    /// `merge` with the others. Errors name a counter by its number, from 0 on.
+    #[classmethod]
+    #[pyo3(signature = (counters, *, nulls=Nulls::Error, max_bytes=None, now=None))]
+    #[pyo3(text_signature = "(counters, *, nulls='error', max_bytes=None, now=None)")]
+    fn merge_all(
+        _class: &Bound<'_, PyType>,
+        counters: &Bound<'_, PyAny>,
+        nulls: Nulls,
+        max_bytes: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Self> {
+        let limit = Limit::new(max_bytes);
+        merge_all(counters, nulls, limit, now).map(|union| Counter::with_limit(union, limit))
     }
 
     /// Writes the counter to a file. The file gets its name only when it is complete.

@@ -13,7 +13,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::ClockSource;
 
 use crate::admission::admit;
-use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::errors::{PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
@@ -172,27 +172,42 @@ impl BloomFilter {
         added.map_err(|error| raised(py, error))
     }
 
-    /// Adds all items of an iterable or an array.
-    #[pyo3(signature = (items, *, width=None, now=None))]
-    fn update<'py>(&self, items: &Bound<'py, PyAny>, width: Option<Whole>, now: Option<Whole>) -> PyResult<()> {
+    /// Adds all items of an iterable, an array or a column. With `nulls="skip"`, missing values of a column are left
+    /// out; otherwise they raise `TypeError`.
+    #[pyo3(signature = (items, *, width=None, nulls=Nulls::Error, now=None))]
+    #[pyo3(text_signature = "($self, items, *, width=None, nulls='error', now=None)")]
+    fn update<'py>(
+        &self,
+        items: &Bound<'py, PyAny>,
+        width: Option<Whole>,
+        nulls: Nulls,
+        now: Option<Whole>,
+    ) -> PyResult<()> {
         let py = items.py();
-        Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+        Items::new(items, width, nulls)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many items, and returns for each whether it was new: in a list, for an array of NumPy or a column of
-    /// pandas or Polars in a NumPy array, or for another buffer in a memoryview of format '?'.
+    /// Adds many items, and returns for each whether it was new: in a list, for an array of NumPy or a column in a
+    /// NumPy array, or for another buffer in a memoryview of format '?'.
     ///
     /// The items of an array are the elements of a one-dimensional array of bytes, or the rows of a two-dimensional
     /// one. With `width`, each item is the next `width` bytes of an array of any shape. Arrays of floats are rejected.
-    #[pyo3(signature = (items, *, width=None, now=None))]
+    ///
+    /// A column (of Arrow's C data interface) has texts, bytes, whole numbers, which become their decimal digits, or
+    /// UUIDs. Missing values raise `TypeError`; with `nulls="skip"` they are left out, and their answer is False.
+    #[pyo3(signature = (items, *, width=None, nulls=Nulls::Error, now=None))]
+    #[pyo3(text_signature = "($self, items, *, width=None, nulls='error', now=None)")]
     fn add_many<'py>(
         &self,
         items: &Bound<'py, PyAny>,
         width: Option<Whole>,
+        nulls: Nulls,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
-        answers(items, width, |block, reported| self.add_block(py, block, now, |is_new| reported.push(is_new.into())))
+        answers(items, width, nulls, |block, reported| {
+            self.add_block(py, block, now, |is_new| reported.push(is_new.into()))
+        })
     }
 
     /// Whether the item may have been added, with `since` in the last `since` seconds; False is certain. Without
@@ -211,16 +226,18 @@ impl BloomFilter {
 
     /// Looks up many items, given as in `add_many`. Returns a list of bool, a NumPy array or a memoryview, as
     /// `add_many` does.
-    #[pyo3(signature = (items, *, width=None, since=None, now=None))]
+    #[pyo3(signature = (items, *, width=None, nulls=Nulls::Error, since=None, now=None))]
+    #[pyo3(text_signature = "($self, items, *, width=None, nulls='error', since=None, now=None)")]
     fn contains_many<'py>(
         &self,
         items: &Bound<'py, PyAny>,
         width: Option<Whole>,
+        nulls: Nulls,
         since: Option<Seconds>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
-        answers(items, width, |block, reported| {
+        answers(items, width, nulls, |block, reported| {
             let asked = self.ask(py, block.len(), |filter| {
                 let found = |found: bool| reported.push(found.into());
                 view_of(filter, since, now)?.may_contain_all(block.iter().copied(), found);
@@ -247,7 +264,7 @@ impl BloomFilter {
         width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (items, terms) = (Items::new(items, width)?, Terms { limit: limit.0, all, dry_run });
+        let (items, terms) = (Items::new(items, width, Nulls::Never)?, Terms { limit: limit.0, all, dry_run });
         admit(&self.filter, items, terms, with_room, self.limit, now, py)
     }
 

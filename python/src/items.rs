@@ -5,7 +5,8 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::arguments::Whole;
+use crate::arguments::{Nulls, Whole};
+use crate::columns::Column;
 use crate::rows::{BLOCK_ROWS, Rows, no_memory};
 
 /// The least number of items for which Python's lock is released. Releasing it costs some 100 ns.
@@ -86,11 +87,12 @@ fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     PyUntypedBuffer::get(&view)
 }
 
-/// The items of one call, which are read in blocks: a list or tuple, an iterator, or the rows of an array.
+/// The items of one call, which are read in blocks: a list or tuple, an iterator, the rows of an array, or a column.
 pub(crate) enum Items<'py> {
     Listed(Bound<'py, PyTuple>),
     Iterated(Bound<'py, PyIterator>),
     Rows(Rows),
+    Column(Column),
 }
 
 impl<'py> Items<'py> {
@@ -98,9 +100,14 @@ impl<'py> Items<'py> {
     ///
     /// # Errors
     /// `TypeError` for an object that has no items.
-    pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>) -> PyResult<Self> {
+    pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>, nulls: Nulls) -> PyResult<Self> {
         reject_masked(given)?;
         if let Some(Whole(width)) = width {
+            if given.hasattr("__arrow_c_array__")? || given.hasattr("__arrow_c_stream__")? {
+                return Err(PyTypeError::new_err(
+                    "width= is for the bytes of a buffer: the items of a column follow from its type",
+                ));
+            }
             // No array is larger than `usize::MAX` bytes, so a larger width fails in the same way.
             let width = usize::try_from(width).unwrap_or(usize::MAX);
             return Rows::new(buffer_of(given)?, Some(width)).map(Items::Rows);
@@ -121,6 +128,9 @@ impl<'py> Items<'py> {
                 given.get_type().name()?
             )));
         }
+        if let Some(column) = Column::new(given, nulls)? {
+            return Ok(Items::Column(column));
+        }
         match buffer_of(given) {
             Ok(buffer) => Rows::new(buffer, None).map(Items::Rows),
             Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
@@ -137,7 +147,7 @@ impl<'py> Items<'py> {
 
     /// Calls `take` with all items, in blocks. If reading an item raises an exception, the call ends; earlier blocks
     /// were taken.
-    pub(crate) fn blocks(self, py: Python<'py>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
+    pub(crate) fn blocks(&self, py: Python<'py>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
         match self {
             Items::Listed(tuple) => {
                 let mut rest = tuple.iter_borrowed();
@@ -151,7 +161,7 @@ impl<'py> Items<'py> {
                 }
             }
             Items::Iterated(iterator) => {
-                let mut iterator = iterator.fuse();
+                let mut iterator = iterator.clone().fuse();
                 loop {
                     let held: Vec<Bound<'py, PyAny>> = iterator.by_ref().take(BLOCK_ROWS).collect::<PyResult<_>>()?;
                     if held.is_empty() {
@@ -171,11 +181,12 @@ impl<'py> Items<'py> {
                 }
                 Ok(())
             }
+            Items::Column(column) => column.blocks(py, take),
         }
     }
 
     /// Copies all items, for calls that decide about all items at once.
-    pub(crate) fn all(self, py: Python<'py>) -> PyResult<Vec<Vec<u8>>> {
+    pub(crate) fn all(&self, py: Python<'py>) -> PyResult<Vec<Vec<u8>>> {
         let mut all = Vec::new();
         self.blocks(py, |items| {
             all.try_reserve(items.len()).map_err(|_| no_memory(items.len()))?;
@@ -188,10 +199,6 @@ impl<'py> Items<'py> {
             Ok(())
         })?;
         Ok(all)
-    }
-
-    fn are_rows(&self) -> bool {
-        matches!(self, Items::Rows(_))
     }
 }
 
@@ -222,20 +229,24 @@ fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyRe
 }
 
 /// Calls `ask` with all items, and returns one answer for each: in an array of bool for what NumPy takes as an array,
-/// such as a column of pandas; in a memoryview of format `?` for another buffer; and otherwise in a list of bool.
+/// such as a column of pandas; in a memoryview of format `?` for another buffer or column; and otherwise in a list of
+/// bool. The answer about a missing value is False.
 pub(crate) fn answers<'py>(
     given: &Bound<'py, PyAny>,
     width: Option<Whole>,
+    nulls: Nulls,
     mut ask: impl FnMut(&[&[u8]], &mut Vec<u8>) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
-    let items = Items::new(given, width)?;
-    let is_buffer = items.are_rows();
+    let items = Items::new(given, width, nulls)?;
     let mut answers = Vec::new();
     items.blocks(py, |block| ask(block, &mut answers))?;
+    if let Items::Column(column) = &items {
+        answers = column.spread(answers);
+    }
     // Users without NumPy get the same as for other objects.
     let numpy = if given.hasattr("__array__")? { py.import("numpy").ok() } else { None };
-    if is_buffer || numpy.is_some() {
+    if matches!(items, Items::Rows(_) | Items::Column(_)) || numpy.is_some() {
         let view = PyMemoryView::from(&PyByteArray::new(py, &answers))?.call_method1("cast", ("?",))?;
         return match numpy {
             Some(numpy) => numpy.call_method1("asarray", (view,)),

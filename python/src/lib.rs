@@ -7,11 +7,14 @@
 //!
 //! # Memory of others
 //! The bytes of `bytes` and `str` never change, so they are used in place. Mutable memory (`bytearray`, arrays) is
-//! copied in blocks of rows while Python's lock is held (`rows.rs`, which has the only `unsafe`).
+//! copied in blocks of rows while Python's lock is held (`rows.rs`). Arrow's columns must not change, by its C data
+//! interface, so they are used in place too (`arrow.rs`). These two files have the only `unsafe`.
 
 mod admission;
 mod arguments;
+mod arrow;
 mod chunks;
+mod columns;
 mod counter;
 mod equality;
 mod errors;
@@ -19,6 +22,7 @@ mod filter;
 mod guarded;
 mod items;
 mod loaders;
+mod merging;
 mod rows;
 mod sets;
 mod stored;

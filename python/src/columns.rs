@@ -1,0 +1,305 @@
+//! The items of Arrow columns: texts and bytes in place, whole numbers as their decimal digits, UUIDs as their text.
+
+use std::ops::Range;
+
+use arrow_buffer::{Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::arguments::Nulls;
+use crate::arrow::{Imported, wrong};
+use crate::rows::BLOCK_ROWS;
+
+/// A column of items.
+pub(crate) struct Column(Imported);
+
+impl Column {
+    /// The column that `given` exports, or `None` if it exports none.
+    ///
+    /// # Errors
+    /// `TypeError` for a column whose items have no agreed text, or with missing values that must not be skipped.
+    pub(crate) fn new(given: &Bound<'_, PyAny>, nulls: Nulls) -> PyResult<Option<Self>> {
+        let Some(imported) = Imported::new(given)? else { return Ok(None) };
+        let column = Column(imported);
+        if nulls != Nulls::Skip {
+            let missing = given.py().detach(|| column.num_missing());
+            if missing > 0 {
+                let skip = if nulls == Nulls::Error { "pass nulls=\"skip\", or " } else { "" };
+                return Err(PyTypeError::new_err(format!(
+                    "missing values are no items ({missing} here): {skip}leave them out in the engine"
+                )));
+            }
+        }
+        Ok(Some(column))
+    }
+
+    /// Calls `take` with all items but missing values, in blocks.
+    pub(crate) fn blocks(&self, py: Python<'_>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
+        let mut texts = Texts::default();
+        for chunk in self.chunks() {
+            for start in (0..chunk.len).step_by(BLOCK_ROWS) {
+                let rows = start..chunk.len.min(start + BLOCK_ROWS);
+                let items = if chunk.is_in_place() { chunk.items(rows) } else { texts.of(&chunk, rows) };
+                take(&items.ok_or_else(|| wrong("an item lies outside its memory"))?)?;
+                py.check_signals()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For each row, whether its value is missing.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = bool> {
+        self.chunks().flat_map(|chunk| (0..chunk.len).map(move |row| chunk.is_missing(row)))
+    }
+
+    /// An answer for each row: of `answers` about the items, and 0 for a missing value.
+    pub(crate) fn spread(&self, answers: Vec<u8>) -> Vec<u8> {
+        let rows: usize = self.0.chunks.iter().map(ArrayData::len).sum();
+        if answers.len() == rows {
+            return answers;
+        }
+        let mut answers = answers.into_iter();
+        self.missing().map(|is_missing| if is_missing { 0 } else { answers.next().unwrap_or(0) }).collect()
+    }
+
+    fn num_missing(&self) -> usize {
+        let missing_of = |chunk: Chunk<'_>| match chunk.values {
+            Values::Listed { .. } => (0..chunk.len).filter(|&row| chunk.is_missing(row)).count(),
+            Values::Missing => chunk.len,
+            _ => chunk.nulls.map_or(0, NullBuffer::null_count),
+        };
+        self.chunks().map(missing_of).sum()
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
+        self.0.chunks.iter().map(|data| Chunk::new(data, self.0.holds_uuids))
+    }
+}
+
+/// A chunk of a column, or a dictionary.
+struct Chunk<'a> {
+    len: usize,
+    nulls: Option<&'a NullBuffer>,
+    values: Values<'a>,
+}
+
+enum Values<'a> {
+    Texts {
+        offsets: &'a [i32],
+        bytes: &'a [u8],
+    },
+    LargeTexts {
+        offsets: &'a [i64],
+        bytes: &'a [u8],
+    },
+    /// Views of 16 bytes, and the buffers with texts of more than 12 bytes.
+    Views {
+        views: &'a [u8],
+        buffers: &'a [Buffer],
+    },
+    Rows {
+        bytes: &'a [u8],
+        width: usize,
+    },
+    Uuids(&'a [u8]),
+    Numbers(Numbers<'a>),
+    Listed {
+        keys: Numbers<'a>,
+        dictionary: Box<Chunk<'a>>,
+    },
+    /// A column without a type.
+    Missing,
+}
+
+/// The bytes of a view, of a UUID, and of a text that a view itself has.
+const VIEW_BYTES: usize = 16;
+const UUID_BYTES: usize = 16;
+const INLINE_BYTES: usize = 12;
+
+impl<'a> Chunk<'a> {
+    fn new(data: &'a ArrayData, holds_uuids: bool) -> Self {
+        // The bytes of a buffer, beginning with the first element.
+        let elements = |width: usize| {
+            let bytes = data.buffers().first().map_or(&[][..], Buffer::as_slice);
+            bytes.get(data.offset().saturating_mul(width)..).unwrap_or_default()
+        };
+        let texts = || data.buffers().get(1).map_or(&[][..], Buffer::as_slice);
+        let values = match data.data_type() {
+            DataType::Utf8 | DataType::Binary => Values::Texts { offsets: data.buffer(0), bytes: texts() },
+            DataType::LargeUtf8 | DataType::LargeBinary => {
+                Values::LargeTexts { offsets: data.buffer(0), bytes: texts() }
+            }
+            DataType::Utf8View | DataType::BinaryView => {
+                Values::Views { views: elements(VIEW_BYTES), buffers: data.buffers().get(1..).unwrap_or_default() }
+            }
+            DataType::FixedSizeBinary(_) if holds_uuids => Values::Uuids(elements(UUID_BYTES)),
+            DataType::FixedSizeBinary(width) => {
+                let width = usize::try_from(*width).unwrap_or(0);
+                Values::Rows { bytes: elements(width), width }
+            }
+            DataType::Dictionary(keys, _) => match (Numbers::new(keys, data), data.child_data()) {
+                (Some(keys), [dictionary]) => {
+                    Values::Listed { keys, dictionary: Box::new(Chunk::new(dictionary, holds_uuids)) }
+                }
+                _ => Values::Missing,
+            },
+            integers => Numbers::new(integers, data).map_or(Values::Missing, Values::Numbers),
+        };
+        Chunk { len: data.len(), nulls: data.nulls(), values }
+    }
+
+    #[inline]
+    fn is_missing(&self, row: usize) -> bool {
+        self.nulls.is_some_and(|nulls| row < self.len && nulls.is_null(row))
+            || match &self.values {
+                Values::Missing => true,
+                Values::Listed { keys, dictionary } => keys.key(row).is_some_and(|key| dictionary.is_missing(key)),
+                _ => false,
+            }
+    }
+
+    /// Whether the items lie in the column's memory, and need not be written.
+    fn is_in_place(&self) -> bool {
+        match &self.values {
+            Values::Uuids(_) | Values::Numbers(_) => false,
+            Values::Listed { dictionary, .. } => dictionary.is_in_place(),
+            _ => true,
+        }
+    }
+
+    /// The rows that are not missing.
+    fn present(&self, rows: Range<usize>) -> impl Iterator<Item = usize> {
+        rows.filter(|&row| !self.is_missing(row))
+    }
+
+    /// The items of rows, if all of them lie in the column's memory.
+    fn items(&self, rows: Range<usize>) -> Option<Vec<&'a [u8]>> {
+        let mut items = Vec::with_capacity(rows.len());
+        for row in self.present(rows) {
+            items.push(self.item(row)?);
+        }
+        Some(items)
+    }
+
+    #[inline]
+    fn item(&self, row: usize) -> Option<&'a [u8]> {
+        match &self.values {
+            Values::Texts { offsets, bytes } => {
+                let (start, end) = (*offsets.get(row)?, *offsets.get(row + 1)?);
+                bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+            }
+            Values::LargeTexts { offsets, bytes } => {
+                let (start, end) = (*offsets.get(row)?, *offsets.get(row + 1)?);
+                bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+            }
+            Values::Views { views, buffers } => {
+                let view = views.get(row * VIEW_BYTES..(row + 1) * VIEW_BYTES)?;
+                // The length, the first four bytes, the number of the buffer, and the offset there.
+                let number = |at: usize| view.get(at..)?.first_chunk().map(|&bytes| u32::from_ne_bytes(bytes) as usize);
+                match number(0)? {
+                    len @ ..=INLINE_BYTES => view.get(4..4 + len),
+                    len => buffers.get(number(8)?)?.as_slice().get(number(12)?..)?.get(..len),
+                }
+            }
+            Values::Rows { bytes, width } => bytes.get(row * width..(row + 1) * width),
+            Values::Listed { keys, dictionary } => dictionary.item(keys.key(row)?),
+            Values::Uuids(_) | Values::Numbers(_) | Values::Missing => None,
+        }
+    }
+
+    /// Appends the text of an item that does not lie in the column's memory.
+    #[inline]
+    fn write(&self, row: usize, texts: &mut Vec<u8>) -> Option<()> {
+        match &self.values {
+            Values::Numbers(numbers) => {
+                let (number, mut digits) = (numbers.get(row)?, itoa::Buffer::new());
+                // Almost all numbers fit, and are written much faster.
+                texts.extend_from_slice(match i64::try_from(number) {
+                    Ok(number) => digits.format(number).as_bytes(),
+                    Err(_) => digits.format(number).as_bytes(),
+                });
+            }
+            Values::Uuids(bytes) => {
+                for (at, byte) in bytes.get(row * UUID_BYTES..(row + 1) * UUID_BYTES)?.iter().enumerate() {
+                    if matches!(at, 4 | 6 | 8 | 10) {
+                        texts.push(b'-');
+                    }
+                    let digit = |half: u8| b"0123456789abcdef".get(usize::from(half)).copied();
+                    texts.extend([digit(byte >> 4)?, digit(byte & 15)?]);
+                }
+            }
+            Values::Listed { keys, dictionary } => dictionary.write(keys.key(row)?, texts)?,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// The texts of one block, written one after another.
+#[derive(Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn of(&mut self, chunk: &Chunk<'_>, rows: Range<usize>) -> Option<Vec<&[u8]>> {
+        self.bytes.clear();
+        self.ends.clear();
+        for row in chunk.present(rows) {
+            chunk.write(row, &mut self.bytes)?;
+            self.ends.push(self.bytes.len());
+        }
+        let mut start = 0;
+        self.ends.iter().map(|&end| self.bytes.get(std::mem::replace(&mut start, end)..end)).collect()
+    }
+}
+
+/// Whole numbers of any width.
+enum Numbers<'a> {
+    I8(&'a [i8]),
+    I16(&'a [i16]),
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+    U8(&'a [u8]),
+    U16(&'a [u16]),
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+impl<'a> Numbers<'a> {
+    fn new(data_type: &DataType, data: &'a ArrayData) -> Option<Self> {
+        Some(match data_type {
+            DataType::Int8 => Numbers::I8(data.buffer(0)),
+            DataType::Int16 => Numbers::I16(data.buffer(0)),
+            DataType::Int32 => Numbers::I32(data.buffer(0)),
+            DataType::Int64 => Numbers::I64(data.buffer(0)),
+            DataType::UInt8 => Numbers::U8(data.buffer(0)),
+            DataType::UInt16 => Numbers::U16(data.buffer(0)),
+            DataType::UInt32 => Numbers::U32(data.buffer(0)),
+            DataType::UInt64 => Numbers::U64(data.buffer(0)),
+            _ => return None,
+        })
+    }
+
+    #[inline]
+    fn get(&self, row: usize) -> Option<i128> {
+        Some(match self {
+            Numbers::I8(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::I16(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::I32(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::I64(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::U8(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::U16(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::U32(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::U64(numbers) => i128::from(*numbers.get(row)?),
+        })
+    }
+
+    #[inline]
+    fn key(&self, row: usize) -> Option<usize> {
+        usize::try_from(self.get(row)?).ok()
+    }
+}
