@@ -41,6 +41,18 @@ class _Array(Protocol):
 _Rows: TypeAlias = Buffer | _Array
 """An object with rows of bytes in memory."""
 
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+_Column: TypeAlias = _ArrowArray | _ArrowStream
+"""A column that Arrow's C data interface hands out."""
+
+_Nulls: TypeAlias = Literal["error", "skip"]
+"""What is done about missing values of a column."""
+
 _Answers: TypeAlias = NDArray[np.bool_]
 """The answers about the items of an `_Array`."""
 
@@ -76,24 +88,46 @@ class BloomFilter:
     ) -> Self: ...
     def add(self, item: _Item, now: int | None = None) -> bool: ...
     @overload
-    def update(self, items: _Rows, *, width: int | None = None, now: int | None = None) -> None: ...
+    def update(
+        self, items: _Rows | _Column, *, width: int | None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> None: ...
     @overload
-    def update(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> None: ...
+    def update(
+        self, items: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> None: ...
     @overload
-    def add_many(self, items: _Array, *, width: int | None = None, now: int | None = None) -> _Answers: ...
+    def add_many(
+        self, items: _Array, *, width: int | None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> _Answers: ...
     @overload
-    def add_many(self, items: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
+    def add_many(
+        self, items: Buffer | _Column, *, width: int | None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> memoryview[bool]: ...
     @overload
-    def add_many(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
+    def add_many(
+        self, items: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> list[bool]: ...
     def contains(self, item: _Item, *, since: int | timedelta | None = None, now: int | None = None) -> bool: ...
     def __contains__(self, item: _Item, /) -> bool: ...
     @overload
     def contains_many(
-        self, items: _Array, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+        self,
+        items: _Array,
+        *,
+        width: int | None = None,
+        nulls: _Nulls = "error",
+        since: int | timedelta | None = None,
+        now: int | None = None,
     ) -> _Answers: ...
     @overload
     def contains_many(
-        self, items: Buffer, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+        self,
+        items: Buffer | _Column,
+        *,
+        width: int | None = None,
+        nulls: _Nulls = "error",
+        since: int | timedelta | None = None,
+        now: int | None = None,
     ) -> memoryview[bool]: ...
     @overload
     def contains_many(
@@ -101,13 +135,14 @@ class BloomFilter:
         items: Iterable[_Item],
         *,
         width: None = None,
+        nulls: _Nulls = "error",
         since: int | timedelta | None = None,
         now: int | None = None,
     ) -> list[bool]: ...
     @overload
     def admit(
         self,
-        items: Iterable[_Item] | _Rows,
+        items: Iterable[_Item] | _Rows | _Column,
         limit: int,
         *,
         all: bool = False,
@@ -119,7 +154,7 @@ class BloomFilter:
     @overload
     def admit(
         self,
-        items: Iterable[_Item] | _Rows,
+        items: Iterable[_Item] | _Rows | _Column,
         limit: int,
         *,
         all: bool = False,
@@ -216,24 +251,46 @@ class Counter:
     ) -> Self: ...
     def add(self, member: _Item, now: int | None = None) -> bool: ...
     @overload
-    def update(self, members: _Rows, *, width: int | None = None, now: int | None = None) -> None: ...
+    def update(
+        self, members: _Rows | _Column, *, width: int | None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> None: ...
     @overload
-    def update(self, members: Iterable[_Item], *, width: None = None, now: int | None = None) -> None: ...
+    def update(
+        self, members: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> None: ...
     @overload
-    def add_many(self, members: _Array, *, width: int | None = None, now: int | None = None) -> _Answers: ...
+    def add_many(
+        self, members: _Array, *, width: int | None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> _Answers: ...
     @overload
-    def add_many(self, members: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
+    def add_many(
+        self, members: Buffer | _Column, *, width: int | None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> memoryview[bool]: ...
     @overload
-    def add_many(self, members: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
+    def add_many(
+        self, members: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> list[bool]: ...
     def contains(self, member: _Item, *, since: int | timedelta | None = None, now: int | None = None) -> bool: ...
     def __contains__(self, member: _Item, /) -> bool: ...
     @overload
     def contains_many(
-        self, members: _Array, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+        self,
+        members: _Array,
+        *,
+        width: int | None = None,
+        nulls: _Nulls = "error",
+        since: int | timedelta | None = None,
+        now: int | None = None,
     ) -> _Answers: ...
     @overload
     def contains_many(
-        self, members: Buffer, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+        self,
+        members: Buffer | _Column,
+        *,
+        width: int | None = None,
+        nulls: _Nulls = "error",
+        since: int | timedelta | None = None,
+        now: int | None = None,
     ) -> memoryview[bool]: ...
     @overload
     def contains_many(
@@ -241,6 +298,7 @@ class Counter:
         members: Iterable[_Item],
         *,
         width: None = None,
+        nulls: _Nulls = "error",
         since: int | timedelta | None = None,
         now: int | None = None,
     ) -> list[bool]: ...
@@ -264,7 +322,7 @@ class Counter:
     @overload
     def admit(
         self,
-        members: Iterable[_Item] | _Rows,
+        members: Iterable[_Item] | _Rows | _Column,
         limit: int,
         *,
         all: bool = False,
@@ -276,7 +334,7 @@ class Counter:
     @overload
     def admit(
         self,
-        members: Iterable[_Item] | _Rows,
+        members: Iterable[_Item] | _Rows | _Column,
         limit: int,
         *,
         all: bool = False,
@@ -286,7 +344,7 @@ class Counter:
         now: int | None = None,
     ) -> Admissions: ...
     def remove(
-        self, members: Iterable[_Item] | _Rows, *, width: int | None = None, now: int | None = None
+        self, members: Iterable[_Item] | _Rows | _Column, *, width: int | None = None, now: int | None = None
     ) -> list[bool]: ...
     def merge(self, *others: Counter, now: int | None = None) -> bool: ...
     def __or__(self, other: Counter, /) -> Counter: ...
@@ -324,6 +382,15 @@ class Counter:
     def to_bytes(self) -> bytes: ...
     @classmethod
     def from_bytes(cls, data: Buffer, max_bytes: int | None = None) -> Counter: ...
+    @classmethod
+    def merge_all(
+        cls,
+        counters: Iterable[Buffer | None] | _Column,
+        *,
+        nulls: _Nulls = "error",
+        max_bytes: int | None = None,
+        now: int | None = None,
+    ) -> Counter: ...
     def save(self, path: str | PathLike[str]) -> None: ...
     @classmethod
     def load(cls, path: str | PathLike[str], max_bytes: int | None = None) -> Counter: ...

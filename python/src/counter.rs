@@ -164,7 +164,8 @@ impl Counter {
     /// NumPy array, or for another buffer in a memoryview of format '?'.
     ///
     /// The members of an array are the elements of a one-dimensional array of bytes, or the rows of a two-dimensional
-    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are rejected.
+    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are
+    /// rejected.
     ///
     /// A column (of Arrow's C data interface) has texts, bytes, whole numbers, which become their decimal digits, or
     /// UUIDs. Missing values raise `TypeError`; with `nulls="skip"` they are left out, and their answer is False.

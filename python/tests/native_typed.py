@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import assert_type
 
 import numpy as np
+import polars as pl
 import redis
 import redis.asyncio
 import valkey
@@ -22,6 +23,7 @@ def filters(seen: BloomFilter) -> None:
     assert_type(seen.contains_many(np.zeros(3)), NDArray[np.bool_])
     assert_type(seen.add_many(np.zeros(3)), NDArray[np.bool_])
     assert_type(seen.contains_many(bytearray(8), width=4), memoryview[bool])
+    assert_type(seen.add_many(pl.Series(["ann"]), nulls="skip"), NDArray[np.bool_])
     assert_type(seen | seen, BloomFilter)
     assert_type(seen.admit(["ann"], 5), list[Admission])
     assert_type(seen.admit(["ann"], 5, with_room=True), Admissions)
@@ -40,6 +42,8 @@ def counters(visitors: Counter) -> None:
     assert_type(visitors.contains_many(b"ann", width=3), memoryview[bool])
     assert_type(visitors.add_many(["ann"]), list[bool])
     assert_type(visitors.remove(["ann"]), list[bool])
+    assert_type(Counter.merge_all([b"", None], nulls="skip"), Counter)
+    assert_type(Counter.merge_all(pl.Series([b""])), Counter)
     assert_type(rollcall.__version__, str)
     assert_type(rollcall.inter_card(visitors, (visitors, 60)), Estimate)
     assert_type(rollcall.diff(visitors, (visitors, timedelta(hours=1))), list[bytes])

@@ -126,11 +126,11 @@ def test_floats_are_rejected_whatever_their_width(kind: str) -> None:
 # A regression test: masked values were counted.
 @pytest.mark.parametrize("values", [[b"1", b"2"], [1, 2], ["1", "2"]])
 def test_masked_arrays_are_rejected(values: list[Any]) -> None:
-    masked = np.ma.array(values, mask=[False, True])
+    masked: Any = np.ma.array(values, mask=[False, True])
     for rejected in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
-        for options in ({}, {"width": masked.itemsize}):
+        for width in (None, masked.itemsize):
             with pytest.raises(TypeError, match="masked in an array is no item"):
-                rejected(masked, **options)
+                rejected(masked, width=width)
     visitors = Counter()
     visitors.update(masked.compressed().astype("S"))
     assert visitors.members() == [b"1"]
@@ -166,14 +166,12 @@ def test_width_cuts_any_buffer() -> None:
         BloomFilter(10).update(["ann"], width=3)  # type: ignore[call-overload]
 
 
-def test_columns_of_arrow() -> None:
+def test_buffers_of_arrow() -> None:
     column = pa.array([b"ann!", b"ben!", b"cem!"], pa.binary(4))
-    seen = BloomFilter(1000)
+    seen, other = BloomFilter(1000), BloomFilter(1000)
     seen.update(column.buffers()[1], width=column.type.byte_width)
-    assert "ann!" in seen and "cem!" in seen and len(seen) == 3
-    with pytest.raises(TypeError, match="got FixedSizeBinaryScalar"):
-        seen.update(column)
-    assert seen.contains_many(column.to_pylist()) == [True, True, True]
+    other.update(column)
+    assert "ann!" in seen and len(seen) == 3 and seen == other
 
 
 @pytest.mark.parametrize(
