@@ -33,14 +33,8 @@ impl Imported {
     /// # Errors
     /// `TypeError` for a column whose items have no agreed text, and what the producer raises.
     pub(crate) fn new(given: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        // Of its columns of objects, Polars exports addresses, as bytes (its issue 15085). They can be iterated.
-        if let Some(dtype) = given.getattr_opt("dtype")?
-            && dtype.str()? == "Object"
-        {
-            return Ok(None);
-        }
         if let Some(capsule) = exported(given, "__arrow_c_stream__")? {
-            return of_stream(&capsule).map(Some);
+            return of_stream(given, &capsule);
         }
         let Some(pair) = exported(given, "__arrow_c_array__")? else { return Ok(None) };
         let pair = pair.cast_into::<PyTuple>()?;
@@ -74,7 +68,8 @@ fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<T>> {
     Ok(capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?.cast())
 }
 
-fn of_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
+/// The column of a stream that `given` handed out; `None` for objects.
+fn of_stream(given: &Bound<'_, PyAny>, capsule: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
     let stream = pointer::<FFI_ArrowArrayStream>(capsule, c"arrow_array_stream")?;
     // SAFETY: The capsule has a stream, by its name. It is taken out, so the capsule no longer releases it.
     let mut stream = Stream(unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) });
@@ -82,12 +77,19 @@ fn of_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let py = capsule.py();
     let schema = py.detach(|| stream.schema()).map_err(wrong)?;
     let item = item_of(&schema)?;
+    // Of a column of objects, Polars hands out their addresses as bytes (its issue 15085). It can be iterated.
+    if item.data_type == DataType::FixedSizeBinary(8)
+        && let Some(dtype) = given.getattr_opt("dtype")?
+        && dtype.str()? == "Object"
+    {
+        return Ok(None);
+    }
     // All chunks are held, so that missing values are found before anything is added. Columns are in memory anyway.
     let mut chunks = Vec::new();
     while let Some(array) = py.detach(|| stream.next()).map_err(wrong)? {
         item.push(array, &mut chunks)?;
     }
-    Ok(Imported { chunks, holds_uuids: item.is_uuid })
+    Ok(Some(Imported { chunks, holds_uuids: item.is_uuid }))
 }
 
 /// A stream of chunks.
