@@ -20,6 +20,9 @@ const UUID: &str = "arrow.uuid";
 /// Its storage.
 const UUID_STORAGE: DataType = DataType::FixedSizeBinary(16);
 
+/// Why an array or a stream is empty that was handed out once, and is handed out again.
+const TAKEN: &str = "it was read before";
+
 /// A column as its producer exports it, in one or several chunks.
 pub(crate) struct Imported {
     pub(crate) chunks: Vec<ArrayData>,
@@ -42,12 +45,13 @@ impl Imported {
         let schema = pointer::<FFI_ArrowSchema>(&schema, c"arrow_schema")?;
         let array = pointer::<FFI_ArrowArray>(&array, c"arrow_array")?;
         // SAFETY: The capsule, which `pair` keeps, has a schema, by its name.
-        let item = item_of(unsafe { schema.as_ref() })?;
+        let schema = unsafe { schema.as_ref() };
         // SAFETY: The capsule has an array, by its name. It is taken out, so the capsule no longer releases it.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
-        if array.is_released() {
-            return Err(wrong("it was read before"));
+        if schema.release().is_none() || array.is_released() {
+            return Err(wrong(TAKEN));
         }
+        let item = item_of(schema)?;
         let mut chunks = Vec::new();
         item.push(array, &mut chunks)?;
         Ok(Some(Imported { chunks, holds_uuids: item.is_uuid }))
@@ -97,7 +101,7 @@ struct Stream(FFI_ArrowArrayStream);
 
 impl Stream {
     fn schema(&mut self) -> Result<FFI_ArrowSchema, String> {
-        let get = self.0.get_schema().ok_or("it was read before")?;
+        let get = self.0.get_schema().ok_or(TAKEN)?;
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: A stream that is not released takes its own address, and a place for a schema.
         match unsafe { get(&raw mut self.0, &raw mut schema) } {
@@ -107,7 +111,7 @@ impl Stream {
     }
 
     fn next(&mut self) -> Result<Option<FFI_ArrowArray>, String> {
-        let get = self.0.get_next().ok_or("it was read before")?;
+        let get = self.0.get_next().ok_or(TAKEN)?;
         let mut array = FFI_ArrowArray::empty();
         // SAFETY: As in `schema`. A released array is the end.
         match unsafe { get(&raw mut self.0, &raw mut array) } {

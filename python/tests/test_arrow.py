@@ -269,6 +269,10 @@ def test_what_a_producer_raises_is_raised() -> None:
         Counter().update(taken)
         with pytest.raises(ValueError, match="the column cannot be read: it was read before"):
             Counter().update(taken)
+    array = column.chunk(0).__arrow_c_array__()
+    pa.Array._import_from_c_capsule(*array)
+    with pytest.raises(ValueError, match="the column cannot be read: it was read before"):
+        Counter().update(exporter("__arrow_c_array__", lambda: array))
     # A capsule of another name has something else.
     with pytest.raises(ValueError, match="incorrect name"):
         Counter().update(exporter("__arrow_c_stream__", lambda: column.chunk(0).__arrow_c_array__()[1]))
