@@ -221,8 +221,9 @@ def first_of(items: Any, width: int | None) -> tuple[bytes | None, Any]:
 
 
 def is_sliced(items: Any) -> bool:
-    """Whether the first item is a slice: of a list, or of an array of NumPy."""
-    return isinstance(items, list | tuple) or hasattr(items, "dtype")
+    """Whether the first item is a slice: of a list, of an array of NumPy, or of a column."""
+    names = ("dtype", "__arrow_c_array__", "__arrow_c_stream__")
+    return isinstance(items, list | tuple) or any(hasattr(items, name) for name in names)
 
 
 def is_single(items: Any) -> bool:

@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 import redis
 import redis.asyncio
@@ -80,6 +82,9 @@ def test_members_of_every_form_are_taken(client: redis.Redis) -> None:
         (["7", b"8"], {}, 2),
         (tokens, {}, 3),
         (b"aaaabbbb", {"width": 4}, 2),
+        (pa.array(["x", "y", "z"]), {}, 3),
+        (pa.chunked_array([[1], [2, 3]]), {}, 3),
+        (pl.Series(["x", "y"]), {}, 2),
     ]
     for members, options, expected in forms:
         client.delete("k")
