@@ -15,11 +15,11 @@ import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator
 from datetime import timedelta
-from itertools import chain, islice
-from typing import Any, TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias, cast
 
 from rollcall_redis import Counter
-from rollcall_redis._types import KeyMissingError, ParameterError
+from rollcall_redis._types import Error, KeyMissingError, ParameterError
 
 from ._columns import Buffer, Rows
 from ._command import Key, Moment, Seconds, Word
@@ -66,7 +66,18 @@ def passes(error: BaseException) -> bool:
     names = {base.__name__ for base in type(error).__mro__}
     if isinstance(error, OSError) or not names.isdisjoint(PASSING_CLASSES):
         return True
-    return str(error).split(" ", 1)[0] in PASSING_WORDS
+    # redis-py puts words of its own before the server's, for a command in a pipeline.
+    return str(error).rpartition("caused error: ")[2].split(" ", 1)[0] in PASSING_WORDS
+
+
+def joined(older: Counter, newer: Counter, now: int | None) -> Counter:
+    """`newer` with the members of `older` too. If their parameters differ, these are kept while they can be listed."""
+    try:
+        newer.merge(older, now=now)
+    except Error:
+        if older.is_exact:
+            newer.update(older.members(), now=now)
+    return newer
 
 
 class Collected:
@@ -84,6 +95,9 @@ class Collected:
         self._counter: Counter | None = None
         self._member: bytes | None = None
         """A member of the counter; None if the counter is empty."""
+        self._unsent: Counter | None = None
+        """What a failed flush could not send. New members are kept apart from it, as the key may have changed."""
+        self._unsent_member: bytes | None = None
         self._follows_clock = False
         """Whether the key has a window that goes by the server's clock."""
         self._is_known = False
@@ -93,7 +107,7 @@ class Collected:
         """Forgets what was collected, in a forked child: its parent sends that."""
         self._lock = threading.Lock()
         self._counter = None if self._empty is None else self._empty.copy()
-        self._member = None
+        self._member = self._unsent = self._unsent_member = None
 
     def is_started(self) -> bool:
         return self._empty is not None
@@ -116,10 +130,9 @@ class Collected:
                 # There was no member yet, and there is none among these items.
                 return
             if self._member is None:
-                member, items = first_of(items, width)
-                if member is None:
+                self._member = first_of(items, width)
+                if self._member is None:
                     return
-                self._member = member
             counter.update(items, width=width, now=self.now())
 
     def reading(self, member: bytes) -> Steps:
@@ -134,27 +147,32 @@ class Collected:
         (clock,) = yield [["TIME"]]
         with self._lock:
             self._takes_time(clock)
-            if self._empty is None or self._member is None:
-                self._counter = empty.copy()
-            self._empty, self._is_known = empty, True
             self._follows_clock = empty.window is not None and not empty.manual
+            self._counter = empty.copy() if self._counter is None else joined(self._counter, empty.copy(), self.now())
+            self._empty, self._is_known = empty, True
 
     def flushing(self) -> Steps:
-        """Sends what was collected since the last flush. After an error it is collected again."""
+        """Sends what was collected since the last flush, and what could not be sent before."""
         with self._lock:
-            counter, member, empty = self._counter, self._member, self._empty
-            if counter is None or member is None or empty is None:
+            empty, counter, unsent = self._empty, self._counter, self._unsent
+            member = self._member or self._unsent_member
+            if empty is None or counter is None or member is None:
                 return
-            self._counter, self._member = empty.copy(), None
+            self._counter, self._member, self._unsent, self._unsent_member = empty.copy(), None, None, None
+        sent: Counter | None = None
         try:
             if not self._is_known:
                 yield from self.reading(member)
-                counter = self._with_parameters(counter)
+            empty = empty if self._empty is None else self._empty
+            # After an error, the key may have other parameters. Of an estimate with another seed nothing can be sent.
+            sent = joined(counter, empty.copy(), self.now())
+            if unsent is not None:
+                sent = joined(unsent, sent, self.now())
             is_manual = empty.window is not None and empty.manual
             commands: Transaction = [
                 ["EXISTS", self._key],
                 self._creation(member),
-                ["LC.MERGEDUMP", self._key, counter.to_bytes()],
+                ["LC.MERGEDUMP", self._key, sent.to_bytes()],
             ]
             if is_manual:
                 commands.append(["LC.INFO", self._key, "SLICE"])
@@ -165,26 +183,18 @@ class Collected:
             clock = (yield [["TIME"]])[0] if self._follows_clock else None
         except BaseException:
             self._is_known = False
+            if sent is None:
+                sent = counter if unsent is None else joined(unsent, counter, self.now())
             with self._lock:
-                newer, self._counter, self._member = self._counter, counter, member
-                counter.merge(newer, now=self.now())
+                self._unsent, self._unsent_member = sent, member
             raise
         with self._lock:
             if clock is not None:
                 self._takes_time(clock)
             if is_manual:
                 self._takes_slice(replies[3])
-        # The key was missing, so it may have other parameters than before.
+        # If the key was missing, it may have other parameters than before.
         self._is_known = bool(replies[0])
-
-    def _with_parameters(self, counter: Counter) -> Counter:
-        """The same members in a counter with the parameters of the key, while they can be listed."""
-        assert self._empty is not None
-        if not counter.is_exact or counter.newest_slice is not None:
-            return counter
-        listed = self._empty.copy()
-        listed.update(counter.members(), now=self.now())
-        return listed
 
     def _creation(self, member: bytes) -> list[Word]:
         command = self._commands.insert(self._key, [member], **self._options)
@@ -201,33 +211,34 @@ class Collected:
             counter.advance(int(values[0]))
 
 
-def first_of(items: Any, width: int | None) -> tuple[bytes | None, Any]:
-    """The first member of the items, and all of them; None if there is none."""
-    whole: Any = items
+BLOCK = 10_000
+"""The number of items that are taken from an iterator before the lock is."""
+
+
+def blocks(items: Any, width: int | None) -> Iterator[Any]:
+    """The items in parts that can be sliced. An iterator runs code of the application, which may add items too."""
+    names = ("dtype", "__arrow_c_array__", "__arrow_c_stream__")
+    is_sliced = isinstance(items, list | tuple) or any(hasattr(items, name) for name in names)
+    if is_sliced or width is not None or isinstance(items, str | bytes | bytearray):
+        yield items
+        return
+    iterator = iter(cast(Iterable[Any], items))
+    while block := list(islice(iterator, BLOCK)):
+        yield block
+
+
+def first_of(items: Any, width: int | None) -> bytes | None:
+    """The first member of a block; None if there is none."""
     first: Any = items
     if width is not None:
-        first = memoryview(items).cast("B")[:width]
-    elif is_sliced(items):
+        view = memoryview(items)
+        first = view.cast("B")[:width] if view.nbytes else b""
+    elif not isinstance(items, str | bytes | bytearray):
         first = items[:1]
-    elif not is_single(items):
-        iterator: Iterator[Any] = iter(items)
-        first = list(islice(iterator, 1))
-        whole = chain(first, iterator)
-    probe = Counter()
+    probe = Counter(exact_bytes=1 << 20)
     # A single text is rejected here, since it is no list of members.
     probe.update(first, width=width)
-    members = probe.members()
-    return (members[0] if members else None), whole
-
-
-def is_sliced(items: Any) -> bool:
-    """Whether the first item is a slice: of a list, of an array of NumPy, or of a column."""
-    names = ("dtype", "__arrow_c_array__", "__arrow_c_stream__")
-    return isinstance(items, list | tuple) or any(hasattr(items, name) for name in names)
-
-
-def is_single(items: Any) -> bool:
-    return isinstance(items, str | bytes | bytearray)
+    return next(iter(probe.members()), None)
 
 
 _OPTIONS = {
@@ -349,23 +360,29 @@ class WriteBehind:
 
     def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
+        for block in blocks(members, width):
+            if self._thread is None:
+                self._start(block, width)
+            self._collected.collect(block, width)
         self._raise_failure()
-        if self._thread is None:
-            members = self._start(members, width)
-        self._collected.collect(members, width)
 
     def flush(self) -> None:
         """Sends what was collected. Raises the error if that fails; it then stays collected."""
-        self._raise_failure()
         with self._sending:
-            self._run(self._collected.flushing())
+            self._flush()
+
+    def _flush(self) -> None:
+        self._run(self._collected.flushing())
+        # Whatever failed before has healed.
+        self._failed = None
 
     def close(self) -> None:
         """Sends what was collected, and ends the thread. Raises the error if that fails; it may be called again."""
-        self._stop.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-        self._thread = None
+        with self._sending:
+            thread, self._thread = self._thread, None
+            self._stop.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
         self.flush()
         _OPEN.discard(self)
 
@@ -375,28 +392,30 @@ class WriteBehind:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self, members: Any, width: int | None) -> Any:
+    def _start(self, members: Any, width: int | None) -> None:
         with self._sending:
             if self._thread is not None:
-                return members
+                return
             if not self._collected.is_started():
-                member, members = first_of(members, width)
+                member = first_of(members, width)
                 if member is None:
-                    return members
+                    return
                 self._run(self._collected.reading(member))
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._flush_again, name="rollcall write-behind", daemon=True)
-            self._thread.start()
-        return members
+            self._stop = threading.Event()
+            work = threading.Thread(
+                target=self._flush_again, args=(self._stop,), name="rollcall write-behind", daemon=True
+            )
+            work.start()
+            self._thread = work
+            _OPEN.add(self)
 
-    def _flush_again(self) -> None:
-        while not self._stop.wait(self._interval):
+    def _flush_again(self, stop: threading.Event) -> None:
+        while not stop.wait(self._interval):
             try:
                 with self._sending:
-                    self._run(self._collected.flushing())
+                    self._flush()
             except Exception as error:
-                if not passes(error):
-                    self._failed = error
+                self._failed = None if passes(error) else error
 
     def _raise_failure(self) -> None:
         failed, self._failed = self._failed, None
@@ -462,16 +481,21 @@ class AsyncWriteBehind:
 
     async def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
+        for block in blocks(members, width):
+            if self._task is None:
+                await self._start(block, width)
+            self._collected.collect(block, width)
         self._raise_failure()
-        if self._task is None:
-            members = await self._start(members, width)
-        self._collected.collect(members, width)
 
     async def flush(self) -> None:
         """Sends what was collected. Raises the error if that fails; it then stays collected."""
-        self._raise_failure()
         async with self._sending:
-            await self._run(self._collected.flushing())
+            await self._flush()
+
+    async def _flush(self) -> None:
+        await self._run(self._collected.flushing())
+        # Whatever failed before has healed.
+        self._failed = None
 
     async def close(self) -> None:
         """Sends what was collected, and ends the task. Raises the error if that fails; it may be called again."""
@@ -487,26 +511,25 @@ class AsyncWriteBehind:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _start(self, members: Any, width: int | None) -> Any:
+    async def _start(self, members: Any, width: int | None) -> None:
         async with self._sending:
-            if self._task is None:
-                if not self._collected.is_started():
-                    member, members = first_of(members, width)
-                    if member is None:
-                        return members
-                    await self._run(self._collected.reading(member))
-                self._task = asyncio.get_running_loop().create_task(self._flush_again())
-        return members
+            if self._task is not None:
+                return
+            if not self._collected.is_started():
+                member = first_of(members, width)
+                if member is None:
+                    return
+                await self._run(self._collected.reading(member))
+            self._task = asyncio.get_running_loop().create_task(self._flush_again())
 
     async def _flush_again(self) -> None:
         while True:
             await asyncio.sleep(self._interval)
             try:
                 async with self._sending:
-                    await self._run(self._collected.flushing())
+                    await self._flush()
             except Exception as error:
-                if not passes(error):
-                    self._failed = error
+                self._failed = None if passes(error) else error
 
     def _raise_failure(self) -> None:
         failed, self._failed = self._failed, None

@@ -19,6 +19,7 @@ from redis.exceptions import ConnectionError, NoPermissionError, ReadOnlyError, 
 
 from rollcall_redis import Counter, ParameterError
 from rollcall_redis.redis import AsyncWriteBehind, WriteBehind
+from rollcall_redis.redis._write_behind import passes
 
 FAST = 0.02
 """An interval that the thread flushes in."""
@@ -173,6 +174,60 @@ def test_a_key_of_other_parameters_is_learnt_after_an_error(client: redis.Redis)
     direct = Counter(0.0025, seed=5)
     direct.update(["b", *(str(number) for number in range(1000))])
     assert made == direct
+
+
+@pytest.mark.parametrize("members", [20, 2000])
+def test_other_parameters_lose_no_later_add(client: redis.Redis, members: int) -> None:
+    with WriteBehind(client, "k", NEVER) as behind:
+        behind.add("a")
+        behind.flush()
+        client.delete("k")
+        client.execute_command("LC.RESERVE", "k", "SEED", 5, "EXACT", 5000)  # type: ignore[no-untyped-call]
+        behind.update(f"before:{number}" for number in range(members))
+        with pytest.raises(ResponseError, match="counters differ in seed"):
+            behind.flush()
+        # What came before can be listed only while it is exact. What comes now is kept in any case.
+        behind.update(f"now:{number}" for number in range(100))
+        behind.flush()
+        behind.update(f"later:{number}" for number in range(100))
+    assert count(client) == (members if members < 250 else 1) + 200
+
+
+def test_what_has_healed_is_not_raised(client: redis.Redis) -> None:
+    behind = WriteBehind(client, "k", FAST)
+    behind.add("a")
+    client.delete("k")
+    client.set("k", "x")
+    behind.add("b")
+    wait_until(lambda: behind._failed is not None)
+    client.delete("k")
+    wait_until(lambda: behind._failed is None)
+    behind.add("c")
+    behind.close()
+    # After a close it begins again, and the end of the process would send the rest.
+    behind.add("d")
+    wait_until(lambda: count(client) == 4)
+    behind.close()
+
+
+def test_an_iterator_may_add_members_itself(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER) as behind:
+
+        def members() -> Iterator[str]:
+            yield "a"
+            behind.add("b")
+            yield "c"
+
+        behind.update(members())
+        behind.flush()
+        behind.add("x" * 20_000)
+    assert count(client) == 4
+
+
+@pytest.mark.parametrize(("text", "expected"), [("MISCONF no disk", True), ("NOPERM no", False)])
+def test_errors_of_pipelines_are_told_apart(text: str, expected: bool) -> None:
+    assert passes(ResponseError(f"Command # 1 (LC.INSERT k) of pipeline caused error: {text}")) == expected
+    assert passes(ResponseError(text)) == expected
 
 
 class Moving(redis.Connection):
