@@ -155,7 +155,7 @@ class Collected:
         """Sends what was collected since the last flush, and what could not be sent before."""
         with self._lock:
             empty, counter, unsent = self._empty, self._counter, self._unsent
-            member = self._member or self._unsent_member
+            member = self._unsent_member if self._member is None else self._member
             if empty is None or counter is None or member is None:
                 return
             self._counter, self._member, self._unsent, self._unsent_member = empty.copy(), None, None, None

@@ -81,6 +81,7 @@ def test_members_of_every_form_are_taken(client: redis.Redis) -> None:
         ([], {}, 0),
         (iter([]), {}, 0),
         (["7", b"8"], {}, 2),
+        (["", "x"], {}, 2),
         (tokens, {}, 3),
         (b"aaaabbbb", {"width": 4}, 2),
         (pa.array(["x", "y", "z"]), {}, 3),
