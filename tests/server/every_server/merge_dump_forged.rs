@@ -117,13 +117,13 @@ fn golden_values_are_merged_as_by_merge() {
             continue;
         }
         assert_eq!(merged, Value::Okay, "{}", golden.name);
+        if golden.name.contains("volatile") {
+            // Its window has passed, so the key expires at any moment.
+            continue;
+        }
         restore(&mut client, "source", &golden.payload);
         client.expect(&format!("{}.MERGE by-key source", golden.family()), "+OK");
         assert_eq!(client.digest("by-value"), client.digest("by-key"), "{}", golden.name);
-        if golden.name.contains("volatile") {
-            // Its window has passed, so both keys expire.
-            continue;
-        }
         // Merged again, it changes nothing.
         let dirty = client.info_number("rdb_changes_since_last_save");
         assert_eq!(client.call(&golden.merge("by-key", &golden.payload)), Value::Okay);
