@@ -92,21 +92,24 @@ pub(crate) fn decode_front<'a, F: FnMut(u64)>(
 ) -> Result<&'a [u8], Error> {
     let low_bits = low_bits(num_ones, num_bits).min(STEP_BITS - 1);
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
-    let mut next = 0u64;
-    for _ in 0..num_ones {
-        if bits.pending.trailing_zeros() + low_bits >= bits.len {
-            let skipped = bits.fill_for_code(low_bits)?.saturating_mul(1 << low_bits);
-            next = next.saturating_add(skipped).min(num_bits);
+    let (mut next, mut left) = (0u64, num_ones);
+    while left > 0 {
+        let skipped = bits.fill_for_code(low_bits)?.saturating_mul(1 << low_bits);
+        next = next.saturating_add(skipped).min(num_bits);
+        // Local variables stay in registers.
+        let Bits { mut pending, mut len, .. } = bits;
+        while left > 0 && pending.trailing_zeros() + low_bits < len {
+            let high = pending.trailing_zeros();
+            let low = !(pending >> high >> 1) & ((1 << low_bits) - 1);
+            let one = next + (u64::from(high) << low_bits | low);
+            if one >= num_bits {
+                return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
+            }
+            visit(one);
+            let code_len = high + 1 + low_bits;
+            (pending, len, next, left) = (pending >> code_len, len - code_len, one + 1, left - 1);
         }
-        let high = bits.pending.trailing_zeros();
-        let low = !(bits.pending >> high >> 1) & ((1 << low_bits) - 1);
-        let one = next + (u64::from(high) << low_bits | low);
-        if one >= num_bits {
-            return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
-        }
-        bits.skip(high + 1 + low_bits);
-        visit(one);
-        next = one + 1;
+        (bits.pending, bits.len) = (pending, len);
     }
     let is_valid = !bits.pending & ((1 << (bits.len % 8)) - 1) == 0;
     Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "a one")?;

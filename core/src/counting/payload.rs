@@ -152,21 +152,31 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
 /// [`Error::Corrupt`].
 fn decode_bits<'a>(bytes: &'a [u8], layout: Layout, count: u64, words: &mut [u64]) -> Result<&'a [u8], Error> {
     let (code, all, mut rest) = (Code::new(layout, count), layout.slots(), bytes);
-    words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
-    let own: &mut [u8] = bytemuck::cast_slice_mut(words);
-    // Bits are flipped in bytes, not in words. Several bits are often in one word, and each store of the word would
-    // wait for the one before.
-    let mut flip = |slot: u64| own[slot as usize / 8] ^= 1 << (slot % 8);
+    let empty = if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 };
+    words.fill(empty);
     match code {
         Code::Full => Ok(rest),
-        Code::Marked => golomb_rice::decode_front(rest, count, all, &mut flip),
-        Code::Free => golomb_rice::decode_front(rest, all - count, all, &mut flip),
+        Code::Marked => golomb_rice::decode_front(rest, count, all, flipping(words, empty)),
+        Code::Free => golomb_rice::decode_front(rest, all - count, all, flipping(words, empty)),
         Code::Bits => {
-            own.copy_from_slice(take(&mut rest, all as usize / 8)?);
+            bytemuck::cast_slice_mut(words).copy_from_slice(take(&mut rest, all as usize / 8)?);
             let found = bits::count_ones(words);
             Error::check_field(found == count, "marked slots", count, found)?;
             Ok(rest)
         }
+    }
+}
+
+/// Returns a function that flips a bit of `words`, which are all `empty`. It must be called with ascending positions.
+fn flipping(words: &mut [u64], empty: u64) -> impl FnMut(u64) {
+    let (mut at, mut flips) = (0, 0);
+    // The bits of a word are collected here, because a change of a word in memory waits for the one before. There is no
+    // branch, because a processor could not predict it.
+    move |slot| {
+        let own = slot as usize / bits::WORD_BITS;
+        flips = (flips & u64::from(own == at).wrapping_neg()) | 1 << (slot % u64::from(u64::BITS));
+        at = own;
+        words[own] = empty ^ flips;
     }
 }
 

@@ -299,7 +299,8 @@ impl Slots {
     /// [`Error::OutOfMemory`].
     fn with_window(&self, window: Range<usize>) -> Result<Self, Error> {
         let mut copy = self.with_memory(window)?;
-        self.places().for_each(|(segment, place)| copy.fill(segment, place));
+        let marked = self.places().filter(|&(segment, _)| self.counts.get(segment) > 0);
+        marked.for_each(|(segment, place)| copy.fill(segment, place));
         Ok(copy)
     }
 
