@@ -4,7 +4,10 @@
 #
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh fetch python   fetch only the clients for Python
+#   scripts/clients.sh fetch node     fetch only the clients for Node.js, and TypeScript
 #   scripts/clients.sh run [bloom]    run all suites; with `bloom` only the tests that RedisBloom also passes
+#   scripts/clients.sh pack           pack the package for npm, js/, into target/npm/
+#   scripts/clients.sh npm            run js/tests with the packed package installed
 #
 # `with-server` (tests/kit) starts a server for each suite, and a cluster if it needs one. A client is fetched again
 # only when its pinned version changes. redigo, phpredis, redis-rb and Perl's Redis are packages of Debian. First run
@@ -52,6 +55,44 @@ fetch_node() {
     cp "$sources/node/package.json" "$pins" "$folder"
     (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null)
     cp "$pins" "$folder/fetched-by"
+}
+
+# Compiles js/ next to the fetched clients, where TypeScript finds their types, and packs it.
+pack_npm() {
+    local folder=$fetched/node/js packed=$PWD/target/npm repository
+    rm -rf "$folder" "$packed"
+    mkdir -p "$packed"
+    cp -r js "$folder"
+    cp LICENSE-* "$folder"
+    "$fetched/node/node_modules/.bin/tsc" --project "$folder"
+    (
+        cd "$folder"
+        npm pkg set version="$("$OLDPWD/scripts/package.sh" version)"
+        repository=$("$OLDPWD/scripts/identity.py" repository)
+        [[ -z $repository ]] || npm pkg set repository="$repository"
+        npm pack --silent --pack-destination "$packed"
+    )
+}
+
+# Installs the packed package in an empty folder, and compiles js/tests there, as an application would.
+run_npm() {
+    local folder=$fetched/npm-tests package archive way
+    archive=$(echo "$PWD"/target/npm/*.tgz)
+    rm -rf "$folder"
+    mkdir "$folder"
+    cp -r js/tests/. "$folder"
+    cd "$folder"
+    npm install --offline --no-audit --no-fund --no-save --loglevel=error "$archive" >/dev/null
+    for package in redis ioredis @redis @ioredis @types; do
+        ln -s "$fetched/node/node_modules/$package" node_modules/
+    done
+    "$fetched/node/node_modules/.bin/tsc" --project .
+    export ROLLCALL_CASES=$sources/commands.json ROLLCALL_ARCHIVE=$archive
+    for way in "" "--primaries 3"; do
+        # shellcheck disable=SC2086 # the option and its value are two words
+        ROLLCALL_CLUSTER=${way:+yes} "$with_server" $way timeout "$seconds" \
+            "$nodejs" --test --test-reporter=spec compiled/*.test.js
+    done
 }
 
 # Functions that print the name and version of each client, as the client reports them.
@@ -119,6 +160,13 @@ case "${1:-} ${2:-}" in
         cargo test --no-run "${crate[@]}"
         ;;
     "fetch python") fetch_python ;;
+    "fetch node") fetch_node ;;
+    "pack ") pack_npm ;;
+    "npm ")
+        cargo build --quiet --locked --workspace --bin with-server --test tool
+        with_server=$CARGO_TARGET_DIR/debug/with-server
+        run_npm
+        ;;
     "run " | "run bloom")
         # Naming a test makes cargo compile each crate as for the tests, so nothing is compiled twice.
         cargo build --quiet --locked --workspace --bin with-server --test tool
