@@ -45,7 +45,7 @@ FETCH_ARM64 := $(if $(CROSS),scripts/arm64.sh fetch)
 EMULATED := $(if $(CROSS),scripts/arm64.sh emulated)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python bench-behind chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image no-avx512 test-no-avx512
+.PHONY: help run test test-servers test-clients npm test-npm test-python test-watch wheel test-wheel bench-python bench-behind chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image no-avx512 test-no-avx512
 
 help: ## List the targets (the default)
 	@echo "make TARGET, where TARGET is one of"
@@ -101,6 +101,15 @@ test-clients: ## Run redis-py, node-redis, redis-rs, valkey-glide, redigo, phpre
 	@scripts/clients.sh fetch
 	@$(WITH) scripts/clients.sh run
 	@echo "== make test-clients: every client passed"
+
+npm: ## Pack the package for npm: target/npm/
+	@scripts/setup.sh node
+	@scripts/clients.sh fetch node
+	@scripts/clients.sh pack
+
+test-npm: npm build ## Test the packed npm package with node-redis and ioredis, on single servers and clusters of Redis 8.2.3 and Valkey 9.1.2; OTHER=redis-8.10.2: on another server
+	@scripts/servers.py with $(or $(OTHER),redis-8.2.3 valkey-9.1.2) -- scripts/clients.sh npm
+	@echo "== make test-npm: every command passed"
 
 wheel: ## Build the wheel of the Python package, for glibc 2.28 and later, and its source distribution: target/python/wheels/
 	@scripts/setup.sh build wheels package
@@ -180,6 +189,7 @@ lint: ## Check formatting, clippy, doc comments, the library's public names, lay
 	@scripts/check_layers.py
 	@scripts/identity.py check
 	@scripts/reference.py check
+	@scripts/node_commands.py
 	@scripts/check_crates.sh
 	@scripts/check_workflows.sh
 	@echo "== make lint: nothing to object to"
@@ -260,6 +270,7 @@ test-image: setup-image ## Build the images on base images made here, and run th
 release: ## Rehearse the release of VERSION=0.1.0, as root: check, build and collect everything for both processors in target/release-0.1.0/, and list what is left, step by step; FINAL=1: fail if anything is missing; PROCESSORS=amd64: for one; BASES=made: images on the base images of make test-image
 	@scripts/release.sh check "$(VERSION)"
 	@for arch in $(PROCESSORS); do $(MAKE) package wheel ARCH=$$arch; $(MAKE) package ARCH=$$arch LIBC=musl; done
+	@$(MAKE) npm
 	@scripts/setup.sh images
 	@PROCESSORS="$(PROCESSORS)" scripts/release.sh gather "$(VERSION)"
 

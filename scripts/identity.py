@@ -20,6 +20,7 @@ NAMES = {
     "crate_library": "core/Cargo.toml",
     "crate_tool": "cli/Cargo.toml",
     "python_package": "python/pyproject.toml",
+    "npm_package": "js/package.json",
     "debian_package": "Cargo.toml",
 }
 OPTIONAL = ("home_page",)
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> None:
             wrong += [
                 f"{manifest}: its name is not {IDENTITY[key]}"
                 for key, manifest in NAMES.items()
-                if f'\nname = "{IDENTITY[key]}"\n' not in (ROOT / manifest).read_text()
+                if not re.search(rf'\n(name =|  "name":) "{IDENTITY[key]}",?\n', (ROOT / manifest).read_text())
             ]
             if wrong:
                 sys.exit("packaging/identity.toml says otherwise: run  scripts/identity.py write\n" + "\n".join(wrong))

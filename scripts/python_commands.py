@@ -7,15 +7,17 @@ pipelines.
 
 _filters.py and _counters.py define once how a command is sent and its reply is read, as methods that return
 `Command[T]`. The classes have the same signatures and comments, and return T, an awaitable T, or `Queued[T]`. They are
-written out, because type checkers and editors read them.
+written out, because type checkers and editors read them. The types of replies must be those of scripts/replies.toml.
 """
 
 import ast
 import sys
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "rollcall_redis" / "redis"
+REPLIES = tomllib.loads(Path(__file__).with_name("replies.toml").read_text())
 LINE = 120
 INDENT = " " * 4
 
@@ -102,6 +104,17 @@ def written(family: Family, face: Face) -> str:
     return "\n".join(lines) + "\n"
 
 
+def missing(family: Family, prefix: str) -> list[str]:
+    """The methods that cannot return what the table says, each with the missing type."""
+    types: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(path(family.file).read_text())):
+        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Subscript):
+            types.setdefault(node.name, set()).add(ast.unparse(node.returns.slice))
+    wanted = ((name.lower(), kind) for name, kinds in REPLIES[prefix].items() for kind in kinds.values())
+    expected = ((name, REPLIES["kinds"][kind]["python"]) for name, kind in wanted)
+    return [f"{prefix}.{name}: {one}" for name, one in expected if one not in types.get(name, ())]
+
+
 def path(file: str) -> Path:
     return PACKAGE / f"{file}.py"
 
@@ -185,6 +198,9 @@ def signature(start: str, parts: list[str], end: str) -> list[str]:
     return [start, *rows, pad + end]
 
 
+wrong = [one for family, prefix in zip(FAMILIES, ("BF", "LC"), strict=True) for one in missing(family, prefix)]
+if wrong:
+    raise SystemExit(f"python_commands: scripts/replies.toml has other types: {wrong}")
 files = {path(f"{family.file}_{face.suffix}"): written(family, face) for family in FAMILIES for face in FACES}
 drifted = {file: text for file, text in files.items() if not file.exists() or file.read_text() != text}
 if sys.argv[1:] == ["--write"]:

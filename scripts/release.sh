@@ -114,6 +114,7 @@ gather() {
         take "wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"
     done
     take "sdist" "target/python/wheels/rollcall_redis-$version.tar.gz"
+    take "npm package" "target/npm/$(identity npm_package)-$version.tgz"
     step "images"
     for kind in ${PROCESSORS:-}; do images "$kind"; done
     [[ -n ${PROCESSORS:-} ]] || missing+=("images")
@@ -152,6 +153,7 @@ left() {
         "Add the signature: gh release upload v$version SHA256SUMS.asc"
         "Publish crates: cargo publish -p $(identity crate_library) && cargo publish -p $(identity crate_tool)"
         "Publish $(identity python_package): twine upload its files of the release, from gh release download v$version"
+        "Publish $(identity npm_package): npm publish $out/$(identity npm_package)-$version.tgz"
         "Push the images of $out/images.txt to $(identity image | grep . || echo "the registry of identity.toml")"
         "Check the published files: docs/releasing.md, 'How to check a release'"
     )

@@ -1,5 +1,5 @@
 import { ItemError } from "./replies";
-import { type Argument, MOST_ITEMS, optionsOf, type Row } from "./words";
+import { type Argument, argument, MOST_ITEMS, optionsOf, type Row } from "./words";
 
 /** The most items in a call with WIDTH: a limit of the server. */
 const MOST_PACKED = 2 ** 20;
@@ -12,7 +12,7 @@ export async function inCalls(
 ): Promise<unknown> {
   const [key, items, ...rest] = args;
   const { WIDTH } = optionsOf(row, args);
-  const lists = row.isCut ? listsOf(items, WIDTH) : [];
+  const lists = row.isCut ? listsOf(row, items, WIDTH) : [];
   if (lists.length < 2) return call(args);
   const replies: unknown[] = [];
   for (const list of lists) {
@@ -25,29 +25,29 @@ export async function inCalls(
 }
 
 /** The list in parts, each of which is sent in one call. */
-function listsOf(items: unknown, width: unknown): Argument[][] {
-  const all: Argument[] = Array.isArray(items) ? items : [items];
+function listsOf(row: Row, items: unknown, width: unknown): Argument[][] {
+  const all: unknown[] = Array.isArray(items) ? items : [items];
+  const words = all.map((item) => argument(row, item));
   const most = typeof width === "number" && width > 0 ? MOST_PACKED * width : undefined;
-  const pieces = most === undefined ? all : all.flatMap((run) => piecesOf(run, most));
+  const pieces = most === undefined ? words : words.flatMap((run) => piecesOf(run, most));
   const lists: Argument[][] = [];
-  let bytes = 0;
+  let size = 0;
   for (const piece of pieces) {
-    bytes += piece.length;
     const last = lists.at(-1);
-    if (last && last.length < MOST_ITEMS && (most === undefined || bytes <= most)) {
+    size += piece.length;
+    if (last && last.length < MOST_ITEMS && (most === undefined || size <= most)) {
       last.push(piece);
     } else {
       lists.push([piece]);
-      bytes = piece.length;
+      size = piece.length;
     }
   }
   return lists;
 }
 
-/** A run of items in pieces of at most so many bytes. */
-function piecesOf(run: Argument, most: number): Argument[] {
-  if (run.length * 3 <= most) return [run];
-  const bytes = Buffer.from(run as string);
-  const starts = Array.from({ length: Math.max(1, Math.ceil(bytes.length / most)) }, (_, at) => at * most);
-  return starts.map((start) => bytes.subarray(start, start + most));
+/** A run of items in pieces of at most `most` bytes. */
+function piecesOf(run: Argument, most: number): Buffer[] {
+  const bytes = typeof run === "string" ? Buffer.from(run) : run;
+  const count = Math.max(1, Math.ceil(bytes.length / most));
+  return Array.from({ length: count }, (_, at) => bytes.subarray(at * most, (at + 1) * most));
 }

@@ -92,7 +92,7 @@ function writeOption(row: Row, part: string, options: Readonly<Record<string, un
 }
 
 /** One argument, or several, as an array. */
-export function list(row: Row, value: unknown): readonly Argument[] {
+function list(row: Row, value: unknown): readonly Argument[] {
   const all = Array.isArray(value) ? value : [value];
   if (row.isCut && all.length > MOST_ITEMS) {
     throw new RangeError(
@@ -107,7 +107,8 @@ export function list(row: Row, value: unknown): readonly Argument[] {
   return all;
 }
 
-function argument(row: Row, value: unknown): Argument {
+/** Rejects what a client would turn into text, or could not send. */
+export function argument(row: Row, value: unknown): Argument {
   if (typeof value === "string" || Buffer.isBuffer(value)) return value;
   throw new TypeError(`${row.name}: expected a string or a Buffer, got ${value === null ? value : typeof value}`);
 }
