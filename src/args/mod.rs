@@ -6,6 +6,8 @@
 mod items;
 pub mod lenient;
 
+use std::fmt::Display;
+
 pub use items::Items;
 use items::MAX_WIDTH;
 
@@ -13,25 +15,29 @@ use crate::command_error::{CommandError, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx};
-use rollcall_core::bloom::BitLayout;
+use rollcall_core::bloom::{BitLayout, Params};
 use rollcall_core::error::{Error, Parameter};
 
-/// Parses a whole number, at most `most`, without sign and leading zeros. `bound` is the text of `most + 1`: error
-/// replies say that the number must be less than it.
-fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, bound: &str) -> Result<u64, CommandError> {
+/// Parses a whole number, at most `most`, without sign and leading zeros. Error replies name its `range`.
+fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, range: impl Display) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
         // As in RedisBloom, the error for a negative number says "out of range", not "not a number".
         return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
-    let expected = format_args!("whole number below {bound}");
+    let expected = format_args!("whole number {range}");
     let plain = parse_unsigned(given).filter(|&number| number <= most && !matches!(given, [b'0', _, ..]));
     plain.ok_or_else(|| CommandError::not_a(expected, parameter.name(), given))
 }
 
 /// Parses a whole number without sign, at most 2^63 - 1, as the server's integers are signed.
 pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
-    unsigned(parameter, arg, i64::MAX as u64, "2^63")
+    unsigned(parameter, arg, i64::MAX as u64, "below 2^63")
+}
+
+/// Parses a capacity. Larger ones than a filter may have are errors of the library.
+pub fn capacity(arg: Arg<'_>) -> Result<u64, CommandError> {
+    unsigned(Parameter::Capacity, arg, i64::MAX as u64, format_args!("from 1 to {}", Params::MAX_CAPACITY))
 }
 
 /// Parses the number of keys, the first argument; `None` if it is 0, or larger than the number of arguments after it.
@@ -269,12 +275,12 @@ fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items:
 
 fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
     match option {
-        Opt::Capacity => options.capacity = Some(count(Parameter::Capacity, given)?),
+        Opt::Capacity => options.capacity = Some(capacity(given)?),
         Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
         Opt::Expansion => options.expansion = Some(count(Parameter::Expansion, given)?),
         Opt::Exact => options.exact_limit = Some(count(Parameter::ExactLimit, given)?),
         Opt::Bytes => options.exact_bytes = Some(count(Parameter::ExactBytes, given)?),
-        Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given, u64::MAX, "2^64")?),
+        Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given, u64::MAX, "below 2^64")?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
             if options.expiry.is_some() {

@@ -140,7 +140,7 @@ impl Creation {
         // The checks are in RedisBloom's order, so that a command with several errors gets RedisBloom's reply.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
-        let capacity = Some(args::count(Parameter::Capacity, args.get(3))?);
+        let capacity = Some(args::capacity(args.get(3))?);
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
         windows::check_reservation(ctx, &options)?;

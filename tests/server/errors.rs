@@ -429,7 +429,11 @@ fn texts_begin_as_redisblooms() {
             "ERR Second argument must be numeric: expected a whole number below 2^63",
         ),
         ("BF.RESERVE new 0.01 100 SEED 18446744073709551616", "ERR bad seed: expected a whole number below 2^64"),
-        ("BF.RESERVE new 0.01 9223372036854775808", "ERR bad capacity: expected a whole number below 2^63"),
+        ("BF.RESERVE new 0.01 1e21", "ERR bad capacity: expected a whole number from 1 to 1099511627776, got '1e21'"),
+        (
+            "BF.INSERT new CAPACITY 9223372036854775808 ITEMS a",
+            "ERR bad capacity: expected a whole number from 1 to 1099511627776",
+        ),
         ("BF.SCANDUMP new x", "ERR not found"),
         ("BF.LOADCHUNK new x data", "ERR Second argument must be numeric"),
         ("BF.LOADCHUNK new 2 data", "ERR not found"),
