@@ -86,6 +86,7 @@ run_npm() {
     for package in redis ioredis @redis @ioredis @types; do
         ln -s "$fetched/node/node_modules/$package" node_modules/
     done
+    "$nodejs" examples.mjs "$sources/../../docs/clients.md"
     "$fetched/node/node_modules/.bin/tsc" --project .
     export ROLLCALL_CASES=$sources/commands.json ROLLCALL_ARCHIVE=$archive
     for way in "" "--primaries 3"; do
