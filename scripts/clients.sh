@@ -64,7 +64,7 @@ pack_npm() {
     mkdir -p "$packed"
     cp -r js "$folder"
     cp LICENSE-* "$folder"
-    "$fetched/node/node_modules/.bin/tsc" --project "$folder"
+    "$nodejs" "$fetched/node/node_modules/.bin/tsc" --project "$folder"
     (
         cd "$folder"
         npm pkg set version="$("$OLDPWD/scripts/package.sh" version)"
@@ -87,7 +87,7 @@ run_npm() {
         ln -s "$fetched/node/node_modules/$package" node_modules/
     done
     "$nodejs" examples.mjs "$sources/../../docs/clients.md"
-    "$fetched/node/node_modules/.bin/tsc" --project .
+    "$nodejs" "$fetched/node/node_modules/.bin/tsc" --project .
     export ROLLCALL_CASES=$sources/commands.json ROLLCALL_ARCHIVE=$archive
     for way in "" "--primaries 3"; do
         # shellcheck disable=SC2086 # the option and its value are two words

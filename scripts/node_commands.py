@@ -42,6 +42,8 @@ def value(option):
     """The type of an option's value."""
     if option["type"] == "oneof":
         return words(option)
+    if option["name"] == "seed":
+        return "number | bigint"
     return {"pure-token": "boolean", "string": "Spans"}.get(option["type"], "number")
 
 

@@ -6,12 +6,12 @@ import { row } from "./words";
 import type { Argument, Block, List, OneOf, Spans } from "./words";
 
 export type BfAdmitOptions =
-  & { LIMIT: number; ALL?: boolean; DRYRUN?: boolean; CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number; LAYOUT?: "lines" | "classic"; WIDTH?: number }
+  & { LIMIT: number; ALL?: boolean; DRYRUN?: boolean; CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic"; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number; REFRESH?: boolean } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
 
 export type BfInsertOptions =
-  & { CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number; LAYOUT?: "lines" | "classic"; WIDTH?: number }
+  & { CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic"; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number; REFRESH?: boolean } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
 
@@ -19,7 +19,7 @@ export type BfQueryOptions =
   & { SINCE?: number; WIDTH?: number };
 
 export type BfReserveOptions =
-  & { EXPANSION?: number; NONSCALING?: boolean; SEED?: number; LAYOUT?: "lines" | "classic" }
+  & { EXPANSION?: number; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic" }
   & Block<{ WINDOW: number }, { MANUAL?: boolean; SLICES?: number; REFRESH?: boolean }>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
 
@@ -87,7 +87,7 @@ export const BF = {
 };
 
 export type LcAdmitOptions =
-  & { LIMIT: number; ALL?: boolean; DRYRUN?: boolean; ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number; NOCREATE?: boolean; WIDTH?: number }
+  & { LIMIT: number; ALL?: boolean; DRYRUN?: boolean; ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number | bigint; NOCREATE?: boolean; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
 
@@ -98,7 +98,7 @@ export type LcDiffcardOptions =
   & { SINCE?: Spans };
 
 export type LcInsertOptions =
-  & { ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number; NOCREATE?: boolean; WIDTH?: number }
+  & { ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number | bigint; NOCREATE?: boolean; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
 
@@ -115,7 +115,7 @@ export type LcQueryOptions =
   & { SINCE?: number; WIDTH?: number };
 
 export type LcReserveOptions =
-  & { ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number }
+  & { ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number | bigint }
   & Block<{ WINDOW: number }, { MANUAL?: boolean; SLICES?: number }>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
 

@@ -24,7 +24,7 @@ type Command<Method> = Method extends (...args: infer Args) => infer Reply
   : never;
 type Module<Family> = { readonly [Name in keyof Family]: Command<Family[Name]> };
 
-/** A member that comes as bytes stays so: node-redis has decoded it, or was told not to. */
+/** Members are strings or buffers already, as the client was told. */
 const text = (reply: unknown) => reply;
 
 function module<Family>(rows: Record<string, Row<Kind>>, prefix?: string): Module<Family> {
@@ -42,7 +42,9 @@ function module<Family>(rows: Record<string, Row<Kind>>, prefix?: string): Modul
     };
     return [method, command] as const;
   });
-  return Object.fromEntries(commands) as Module<Family>;
+  // node-redis has each command also in capitals, and its types for `bf` are still there.
+  const capitals = commands.map(([method, command]) => [rows[method]!.name.slice(3), command] as const).reverse();
+  return Object.fromEntries([...capitals, ...commands]) as Module<Family>;
 }
 
 /** For `createClient({ modules })`, `createCluster` and `createSentinel`. `rf` are the filters as RF.*. */

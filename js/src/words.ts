@@ -83,7 +83,7 @@ export function optionsOf(row: Row, args: readonly unknown[]): Readonly<Record<s
 function writeOption(row: Row, part: string, options: Readonly<Record<string, unknown>>, sink: Sink): void {
   const token = part.replace(/[=?]$/, "");
   const value = options[token];
-  if (token === part || (part.endsWith("?") && value === true)) {
+  if (token === part || (part.endsWith("?") && value)) {
     sink.push(token);
   } else if (part.endsWith("=") && value !== undefined) {
     sink.push(token);
@@ -115,5 +115,5 @@ export function argument(row: Row, value: unknown): Argument {
 
 /** The text of a number, or a word. */
 function scalar(row: Row, value: unknown): Argument {
-  return typeof value === "number" ? String(value) : argument(row, value);
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : argument(row, value);
 }

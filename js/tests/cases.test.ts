@@ -52,7 +52,7 @@ function methodOf([command, ...words]: string[]): { family: Family; method: stri
   const variant = { WITHROOM: "admitwithroom", WITHAGES: "memberswithages" };
   const special = Object.entries(variant).find(([token]) => words.includes(token));
   const sought = special?.[1] ?? (suffix === "info" && words.length > 1 ? "infofield" : suffix);
-  const method = Object.keys(modules[family]).find((name) => name.toLowerCase() === sought)!;
+  const method = Object.keys(modules[family]).find((name) => /^[a-z]/.test(name) && name.toLowerCase() === sought)!;
   const rest = words.filter((word) => word !== special?.[0]);
   const made = (...args: unknown[]) => ({ family, method, args });
   if (/^(union|inter|diff)/.test(suffix)) {
@@ -175,6 +175,8 @@ for (const [title, made] of Object.entries(VARIANTS)) {
 }
 
 it("every method has been called", () => {
-  const all = (["bf", "lc"] as const).flatMap((family) => Object.keys(modules[family]).map((name) => `${family}.${name}`));
-  assert.deepEqual([...called].sort(), all.sort());
+  const methods = (["bf", "lc"] as const).flatMap((family) => {
+    return Object.keys(modules[family]).filter((name) => /^[a-z]/.test(name)).map((name) => `${family}.${name}`);
+  });
+  assert.deepEqual([...called].sort(), methods.sort());
 });

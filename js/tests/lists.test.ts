@@ -122,6 +122,16 @@ it("keys have the prefix", async () => {
   await client.quit();
 });
 
+it("node-redis has its commands in capitals, and its other modules", async () => {
+  const client = await createClient({ url, modules, RESP: 3 }).connect();
+  if (!isCluster) {
+    assert.equal(await client.bf.ADD("capitals", "ann"), true);
+    assert.equal((await client.bf.INFO("capitals")).Capacity, 100);
+  }
+  assert.equal(typeof client.json.get, "function");
+  await client.close();
+});
+
 it("RF.* are sent as such", async () => {
   for (const { rf, bf } of [ofNodeRedis(node), ofIoredis(io)]) {
     const made = await calls("rf.mexists", async () => assert.deepEqual(await rf.mExists("rf", "ann"), [false]));
