@@ -74,25 +74,31 @@ pack_npm() {
     )
 }
 
-# Installs the packed package in an empty folder, and compiles js/tests there, as an application would.
-run_npm() {
-    local folder=$fetched/npm-tests package archive way
-    archive=$(echo "$PWD"/target/npm/*.tgz)
-    rm -rf "$folder"
-    mkdir "$folder"
-    cp -r js/tests/. "$folder"
-    cd "$folder"
-    npm install --offline --no-audit --no-fund --no-save --loglevel=error "$archive" >/dev/null
+# Installs the packed package in an empty folder, and compiles js/tests and the examples of docs/clients.md there, as an
+# application would.
+install_npm() {
+    local package
+    rm -rf "$2"
+    cp -r js/tests "$2"
+    cd "$2"
+    npm install --offline --no-audit --no-fund --no-save --loglevel=error "$1" >/dev/null
     for package in redis ioredis @redis @ioredis @types; do
         ln -s "$fetched/node/node_modules/$package" node_modules/
     done
     "$nodejs" examples.mjs "$sources/../../docs/clients.md"
     "$nodejs" "$fetched/node/node_modules/.bin/tsc" --project .
+}
+
+run_npm() {
+    local folder=$fetched/npm-tests archive way
+    archive=$(echo "$PWD"/target/npm/*.tgz)
+    # The next server finds it installed.
+    [[ $folder/compiled -nt $archive ]] || (install_npm "$archive" "$folder")
     export ROLLCALL_CASES=$sources/commands.json ROLLCALL_ARCHIVE=$archive
     for way in "" "--primaries 3"; do
         # shellcheck disable=SC2086 # the option and its value are two words
         ROLLCALL_CLUSTER=${way:+yes} "$with_server" $way timeout "$seconds" \
-            "$nodejs" --test --test-reporter=spec compiled/*.test.js
+            "$nodejs" --test --test-concurrency=1 --test-reporter=spec "$folder"/compiled/*.test.js
     done
 }
 
