@@ -74,7 +74,7 @@ pack_npm() {
     )
 }
 
-# Installs the packed package in an empty folder, and compiles js/tests and the examples of docs/clients.md there, as an
+# Installs the packed package in an empty folder, and compiles js/tests and the examples of the documents there, as an
 # application would.
 install_npm() {
     local package
@@ -85,7 +85,7 @@ install_npm() {
     for package in redis ioredis @redis @ioredis @types; do
         ln -s "$fetched/node/node_modules/$package" node_modules/
     done
-    "$nodejs" examples.mjs "$sources/../../docs/clients.md"
+    "$nodejs" examples.mjs "$sources/../../docs/clients.md" "$sources/../../js/README.md"
     "$nodejs" "$fetched/node/node_modules/.bin/tsc" --project .
 }
 

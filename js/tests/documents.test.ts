@@ -1,4 +1,4 @@
-// Runs the examples of docs/clients.md, and tests what the page says about lost replies.
+// Runs the examples of docs/clients.md and README.md, and tests what the page says about lost replies.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -14,7 +14,7 @@ import { isCluster, url } from "./variants.js";
 it("the examples run", async () => {
   const start = isCluster ? "cluster-" : "single-";
   const programs = readdirSync(import.meta.dirname).filter((name) => name.startsWith(start));
-  assert.equal(programs.length, isCluster ? 4 : 3);
+  assert.equal(programs.length, isCluster ? 6 : 5);
   for (const program of programs) await promisify(execFile)(process.execPath, [`${import.meta.dirname}/${program}`]);
 });
 

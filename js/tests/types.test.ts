@@ -65,8 +65,8 @@ it("is small, and has no dependencies", () => {
   const archive = process.env["ROLLCALL_ARCHIVE"]!;
   assert.ok(statSync(archive).size < 60_000);
   const names = execFileSync("tar", ["--list", "--file", archive], { encoding: "utf8" }).trim().split("\n");
-  const others = names.filter((name) => !/^package\/dist\/[\w-]+(\.d\.ts|\.js)$/.test(name)).sort();
-  assert.deepEqual(others, ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json"].map((name) => `package/${name}`));
+  const others = names.filter((name) => !/^package\/dist\/[\w-]+\.(d\.ts|js)$/.test(name));
+  assert.deepEqual(others.map((name) => name.replace("package/", "")).sort(), ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json"]);
   const { dependencies, peerDependenciesMeta } = createRequire(import.meta.url)("rollcall-redis/package.json");
   assert.deepEqual([dependencies, Object.keys(peerDependenciesMeta)], [undefined, ["ioredis", "redis"]]);
 });
