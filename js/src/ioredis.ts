@@ -75,8 +75,10 @@ function command(row: Row<Kind>, args: readonly unknown[], text: Context["text"]
   const made = new Command(String(name), rest, { replyEncoding: null, readOnly: row.isRead });
   return Object.assign(made, {
     getKeys: () => keys,
-    // In MULTI this reads the reply QUEUED first, and then that of EXEC.
-    transformReply: (reply: unknown): any =>
-      String(reply) === "QUEUED" ? "QUEUED" : READERS[row.kind](reply, { text, field: args[1] }),
+    // In MULTI this reads the reply QUEUED first, and then that of EXEC. A list may hold the one member "QUEUED".
+    transformReply(reply: unknown): any {
+      const isQueued = !Array.isArray(reply) && String(reply) === "QUEUED";
+      return isQueued ? "QUEUED" : READERS[row.kind](reply, { text, field: args[1] });
+    },
   });
 }

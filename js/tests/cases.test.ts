@@ -19,6 +19,8 @@ const CASES: Case[] = [
   [["LC.INFO", "@leases", "VOLATILE"], { field: { Volatile: true } }],
   [["LC.INFO", "@leases", "CLOCK"], { field: { Clock: "system" } }],
   [["LC.MEMBERS", "@online", "WITHAGES"], "any"],
+  [["LC.ADD", "@states", "QUEUED"], 1],
+  [["LC.MEMBERS", "@states"], ["QUEUED"]],
   [["LC.QUERY", "@online", "SINCE", "3600", "ITEMS", "ann", "cem"], [false, true]],
   [["LC.DIFF", "2", "@online", "@online", "SINCE", "-", "3600"], ["ann"]],
   [["LC.DIFFCARD", "2", "@online", "@online", "SINCE", "-", "3600"], [1, { double: "0" }]],
