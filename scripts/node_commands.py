@@ -74,7 +74,7 @@ def layouts(option):
     """The layout of an option or a group."""
     if is_group(option):
         return [part for one in option["arguments"] for part in layouts(one)]
-    return [option["token"] + ("?" if option["type"] == "pure-token" else "=")]
+    return [option["token"] + {"pure-token": "?", "string": "*"}.get(option["type"], "=")]
 
 
 def method(command, described, kind):

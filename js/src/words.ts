@@ -15,8 +15,8 @@ export type Block<Need, More> = (Need & More) | None<Need & More>;
 export interface Row<Kind extends string = string> {
   readonly name: string;
   /**
-   * In the order of the command: `key`, `keys`, `numkeys`, `item`, `items` and `value` are parameters, `TOKEN?` and
-   * `TOKEN=` are options without and with a value, and `TOKEN` is always sent.
+   * In the order of the command: `key`, `keys`, `numkeys`, `item`, `items` and `value` are parameters. `TOKEN?`,
+   * `TOKEN=` and `TOKEN*` are options without a value, with one, and with one or several. `TOKEN` is always sent.
    */
   readonly parts: readonly string[];
   readonly kind: Kind;
@@ -37,7 +37,7 @@ export function row<Kind extends string>(
 ): Row<Kind> {
   const parts = layout.split(" ");
   const parameters = parts.filter((part) => PARAMETERS.has(part)).length;
-  const options = parts.filter((part) => /[=?]$/.test(part)).map((part) => part.slice(0, -1));
+  const options = parts.filter((part) => /[=?*]$/.test(part)).map((part) => part.slice(0, -1));
   return { name, parts, kind, isRead, isCut, parameters, options: new Set(options) };
 }
 
@@ -81,13 +81,14 @@ export function optionsOf(row: Row, args: readonly unknown[]): Readonly<Record<s
 }
 
 function writeOption(row: Row, part: string, options: Readonly<Record<string, unknown>>, sink: Sink): void {
-  const token = part.replace(/[=?]$/, "");
+  const token = part.replace(/[=?*]$/, "");
   const value = options[token];
   if (token === part || (part.endsWith("?") && value)) {
     sink.push(token);
-  } else if (part.endsWith("=") && value !== undefined) {
+  } else if (!part.endsWith("?") && value !== undefined) {
     sink.push(token);
-    for (const one of Array.isArray(value) ? value : [value]) sink.push(scalar(row, one));
+    // Where one value is due, further words would be read as options.
+    for (const one of part.endsWith("*") && Array.isArray(value) ? value : [value]) sink.push(scalar(row, one));
   }
 }
 

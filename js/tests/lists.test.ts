@@ -110,6 +110,7 @@ it("members and options that would be misunderstood are rejected", async () => {
       await assert.rejects(lc.add("wrong", ["ann", wrong as any]), /expected a string or a Buffer/);
     }
     await assert.rejects(lc.insert("wrong", "ann", { NOCRATE: true } as any), /has no option NOCRATE, but: ERROR, /);
+    await assert.rejects(lc.insert("wrong", "ann", { ERROR: [0.1, "NOCREATE"] } as any), /expected a string or a Buffer/);
     assert.equal(await lc.count("wrong"), 0);
   }
 });
