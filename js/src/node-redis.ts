@@ -56,10 +56,11 @@ export const modules = {
 
 const FAMILIES = { bf: BF, rf: BF, lc: LC } as Record<keyof typeof modules, Record<string, Row>>;
 
-/** The commands of a client made with `modules`, which send long lists of items in several calls. */
+/** The commands of a client made with `modules`, which send long lists of items in several calls, but not in MULTI. */
 export function rollcall<Client extends Record<keyof typeof modules, object>>(
   client: Client,
 ): Pick<Client, keyof typeof modules> {
+  if ("execTyped" in client) return client;
   const families = Object.entries(FAMILIES).map(([family, rows]) => {
     const single = client[family as keyof typeof modules] as Record<string, (...args: unknown[]) => Promise<unknown>>;
     const methods = Object.entries(rows).map(([name, row]) => {
