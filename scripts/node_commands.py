@@ -70,6 +70,16 @@ def options(arguments):
     return types
 
 
+def apart(command, arguments):
+    """The types of options of this command that exclude others."""
+    tokens = {part[:-1] for one in arguments for part in layouts(one)}
+    for described, others in TABLE["apart"].items():
+        only, _, token = described.rpartition(" ")
+        if token in tokens and only in ("", command):
+            excluded = " | ".join(map(json.dumps, others))
+            yield f"Apart<{json.dumps(token)}, {excluded}>"
+
+
 def layouts(option):
     """The layout of an option or a group."""
     if is_group(option):
@@ -104,7 +114,8 @@ def method(command, described, kind):
         type_ = f"{family.capitalize()}{name.capitalize()}Options"
         is_optional = all(one.get("optional") for one in wanted)
         parameters.append(f"options{'?' * is_optional}: {type_}")
-        exported = ["", f"export type {type_} =", *(f"  & {one}" for one in options(wanted))]
+        types = [*options(wanted), *apart(command, wanted)]
+        exported = ["", f"export type {type_} =", *(f"  & {one}" for one in types)]
         exported[-1] += ";"
     flags = [str(flag).lower() for flag in ("readonly" in COMMANDS[command]["command_flags"], is_cut(layout, kind))]
     row = ", ".join([*map(json.dumps, (command, " ".join(layout), kind)), *flags])
@@ -120,7 +131,8 @@ def written():
     lines = ["// The commands: their types and layouts. Written by scripts/node_commands.py.", ""]
     lines += ['import type { Aged, Chunk, CounterInfo, Estimate, Field, FilterInfo, ItemError } from "./replies";']
     lines += ['import type { Outcome, Room, Slice } from "./replies";']
-    lines += ['import { row } from "./words";', 'import type { Argument, Block, List, OneOf, Spans } from "./words";']
+    lines += ['import { row } from "./words";']
+    lines += ['import type { Apart, Argument, Block, List, OneOf, Spans } from "./words";']
     for family, title in (("BF", "Filters"), ("LC", "Counters<Text>")):
         exported, types, table = [], [], []
         for name, methods in TABLE[family].items():

@@ -3,17 +3,21 @@
 import type { Aged, Chunk, CounterInfo, Estimate, Field, FilterInfo, ItemError } from "./replies";
 import type { Outcome, Room, Slice } from "./replies";
 import { row } from "./words";
-import type { Argument, Block, List, OneOf, Spans } from "./words";
+import type { Apart, Argument, Block, List, OneOf, Spans } from "./words";
 
 export type BfAdmitOptions =
   & { LIMIT: number; ALL?: boolean; DRYRUN?: boolean; CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic"; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number; REFRESH?: boolean } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
-  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
+  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
+  & Apart<"VOLATILE", "EX" | "PX" | "EXAT" | "PXAT">
+  & Apart<"NONSCALING", "WINDOW">;
 
 export type BfInsertOptions =
   & { CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic"; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number; REFRESH?: boolean } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
-  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
+  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
+  & Apart<"VOLATILE", "EX" | "PX" | "EXAT" | "PXAT">
+  & Apart<"NONSCALING", "WINDOW">;
 
 export type BfQueryOptions =
   & { SINCE?: number; WIDTH?: number };
@@ -21,7 +25,9 @@ export type BfQueryOptions =
 export type BfReserveOptions =
   & { EXPANSION?: number; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic" }
   & Block<{ WINDOW: number }, { MANUAL?: boolean; SLICES?: number; REFRESH?: boolean }>
-  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
+  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
+  & Apart<"NONSCALING", "WINDOW">
+  & Apart<"NONSCALING", "EXPANSION">;
 
 export interface Filters {
   /** BF.ADD: Adds an item to a Bloom filter; creates the filter if it is missing. */
@@ -89,7 +95,8 @@ export const BF = {
 export type LcAdmitOptions =
   & { LIMIT: number; ALL?: boolean; DRYRUN?: boolean; ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number | bigint; NOCREATE?: boolean; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
-  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
+  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
+  & Apart<"VOLATILE", "EX" | "PX" | "EXAT" | "PXAT">;
 
 export type LcDiffOptions =
   & { SINCE?: Spans };
@@ -100,7 +107,8 @@ export type LcDiffcardOptions =
 export type LcInsertOptions =
   & { ERROR?: number; EXACT?: number; BYTES?: number; SEED?: number | bigint; NOCREATE?: boolean; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
-  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>;
+  & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
+  & Apart<"VOLATILE", "EX" | "PX" | "EXAT" | "PXAT">;
 
 export type LcInterOptions =
   & { SINCE?: Spans };

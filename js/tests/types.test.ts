@@ -27,7 +27,7 @@ export async function typed(io: Redis | Cluster) {
     is<boolean[]>()(lc.mExists("key", ["ann"]));
     is<Estimate>()(lc.diffCard(["a", "b"], { SINCE: [60, "-"] }));
     is<Outcome[]>()(lc.admit("key", "ann", { LIMIT: 2 }));
-    is<Room>()(bf.admitWithRoom("key", "ann", { LIMIT: 2, WINDOW: 60, VOLATILE: true, EX: 60 }));
+    is<Room>()(bf.admitWithRoom("key", "ann", { LIMIT: 2, WINDOW: 60, VOLATILE: true }));
     is<string[]>()(lc.members("key"));
     is<"OK">()(bf.reserve("key", 0.01, 1000, { WINDOW: 60, SLICES: 6, MANUAL: true }));
     is<"OK">()(lc.advance("key", "CLOCK"));
@@ -37,6 +37,13 @@ export async function typed(io: Redis | Cluster) {
     void lc.insert("key", "ann", { SLICES: 6 });
     // @ts-expect-error one of MANUAL and VOLATILE
     void bf.insert("key", "ann", { WINDOW: 60, MANUAL: true, VOLATILE: true });
+    // @ts-expect-error a VOLATILE key expires once it is empty
+    void lc.admit("key", "ann", { LIMIT: 2, WINDOW: 60, VOLATILE: true, EX: 60 });
+    // @ts-expect-error NONSCALING with WINDOW
+    void bf.insert("key", "ann", { NONSCALING: true, WINDOW: 60 });
+    void bf.insert("key", "ann", { NONSCALING: true, EXPANSION: 2 });
+    // @ts-expect-error NONSCALING with EXPANSION, which only the other commands ignore
+    void bf.reserve("key", 0.01, 1000, { NONSCALING: true, EXPANSION: 2 });
     // @ts-expect-error LIMIT is required
     void lc.admit("key", "ann", {});
     // @ts-expect-error a number is no member
