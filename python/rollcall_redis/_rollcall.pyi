@@ -1,6 +1,6 @@
 """Filters and counters."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from datetime import timedelta
 from os import PathLike
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, final, overload
@@ -94,6 +94,15 @@ class BloomFilter:
     @overload
     def update(
         self, items: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> None: ...
+    @staticmethod
+    def update_groups(
+        filters: Mapping[Any, BloomFilter],
+        groups: _Column,
+        items: _Column,
+        *,
+        nulls: _Nulls = "error",
+        now: int | None = None,
     ) -> None: ...
     @overload
     def add_many(
@@ -257,6 +266,15 @@ class Counter:
     @overload
     def update(
         self, members: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
+    ) -> None: ...
+    @staticmethod
+    def update_groups(
+        counters: Mapping[Any, Counter],
+        groups: _Column,
+        members: _Column,
+        *,
+        nulls: _Nulls = "error",
+        now: int | None = None,
     ) -> None: ...
     @overload
     def add_many(

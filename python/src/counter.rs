@@ -15,6 +15,7 @@ use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
+use crate::grouping::update_groups;
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::merging::merge_all;
@@ -158,6 +159,24 @@ impl Counter {
     ) -> PyResult<()> {
         let py = members.py();
         Items::new(members, width, nulls)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+    }
+
+    /// For each row of two columns, adds the member to `counters[group]`, in a mapping such as `defaultdict(Counter)`.
+    /// A group is an int, str or bytes, by the type of its column, or None if it is missing.
+    #[staticmethod]
+    #[pyo3(signature = (counters, groups, members, *, nulls=Nulls::Error, now=None))]
+    #[pyo3(text_signature = "(counters, groups, members, *, nulls='error', now=None)")]
+    fn update_groups(
+        counters: &Bound<'_, PyAny>,
+        groups: &Bound<'_, PyAny>,
+        members: &Bound<'_, PyAny>,
+        nulls: Nulls,
+        now: Option<Whole>,
+    ) -> PyResult<()> {
+        let py = counters.py();
+        update_groups(counters, groups, members, nulls, |counter: &Bound<'_, Self>, block| {
+            counter.get().add_block(py, block, now, |_| {})
+        })
     }
 
     /// Adds many members, and returns for each the result of `add`: in a list, for an array of NumPy or a column in a

@@ -15,6 +15,7 @@ use rollcall_core::window::ClockSource;
 use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::errors::{PARAMETER, raised};
+use crate::grouping::update_groups;
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
@@ -185,6 +186,24 @@ impl BloomFilter {
     ) -> PyResult<()> {
         let py = items.py();
         Items::new(items, width, nulls)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+    }
+
+    /// For each row of two columns, adds the item to `filters[group]`, in a mapping such as `defaultdict(BloomFilter)`.
+    /// A group is an int, str or bytes, by the type of its column, or None if it is missing.
+    #[staticmethod]
+    #[pyo3(signature = (filters, groups, items, *, nulls=Nulls::Error, now=None))]
+    #[pyo3(text_signature = "(filters, groups, items, *, nulls='error', now=None)")]
+    fn update_groups(
+        filters: &Bound<'_, PyAny>,
+        groups: &Bound<'_, PyAny>,
+        items: &Bound<'_, PyAny>,
+        nulls: Nulls,
+        now: Option<Whole>,
+    ) -> PyResult<()> {
+        let py = filters.py();
+        update_groups(filters, groups, items, nulls, |filter: &Bound<'_, Self>, block| {
+            filter.get().add_block(py, block, now, |_| {})
+        })
     }
 
     /// Adds many items, and returns for each whether it was new: in a list, for an array of NumPy or a column in a

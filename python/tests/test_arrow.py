@@ -83,6 +83,23 @@ def test_a_column_has_the_items_of_a_list(column: Any, items: list[Any]) -> None
     assert counter.contains_many(column).all() and not Counter().contains_many(column).any()
 
 
+@pytest.mark.parametrize("type", [pa.int64(), pa.uint64()])
+def test_numbers_of_every_length_are_their_digits(type: Any) -> None:
+    limits, random = np.iinfo(type.to_pandas_dtype()), np.random.default_rng(3)
+    near = {
+        sign * power + by
+        for digits in range(64)
+        for power in (10**digits, 2**digits)
+        for sign in (-1, 1)
+        for by in (-1, 0, 1)
+    }
+    near |= {int(number) for digits in range(1, 19) for number in random.integers(10**digits, size=99)}
+    numbers = sorted(number for number in near | {int(limits.min)} if limits.min <= number <= limits.max)
+    counter = Counter(exact_limit=10_000, exact_bytes=1 << 20)
+    counter.update(pa.array(numbers, type))
+    assert counter.members() == [str(number).encode() for number in numbers]
+
+
 @pytest.mark.parametrize(
     "type", [*TEXT_TYPES, pa.binary(12), *INTEGER_TYPES, pa.uuid(), pa.dictionary(pa.int16(), pa.utf8())]
 )
