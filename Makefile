@@ -45,7 +45,7 @@ FETCH_ARM64 := $(if $(CROSS),scripts/arm64.sh fetch)
 EMULATED := $(if $(CROSS),scripts/arm64.sh emulated)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients npm test-npm test-python test-watch wheel test-wheel bench-python bench-behind chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image no-avx512 test-no-avx512
+.PHONY: help run test test-servers test-clients npm test-npm test-python test-engines test-watch wheel test-wheel bench-python bench-engines bench-behind chaos chaos-short hostile memcheck sanitize miri golden commands build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image no-avx512 test-no-avx512
 
 help: ## List the targets (the default)
 	@echo "make TARGET, where TARGET is one of"
@@ -128,6 +128,17 @@ test-python: setup-test build ## Test the installed Python package on python3 an
 	cargo build $(PROGRAMS)
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
 		ROLLCALL_SERVER=redis-server:$$(scripts/servers.py path redis-8.10.2):$$(scripts/servers.py path valkey-9.1.2) scripts/python.sh test
+
+ENGINES ?= datafusion duckdb spark
+
+test-engines: setup-test build ## Count in DataFusion, DuckDB and Spark, and merge into a server; ENGINES="datafusion duckdb": without Spark, which needs Java
+	@scripts/setup.sh wheels $(if $(filter spark,$(ENGINES)),java)
+	@scripts/python.sh plain
+	cargo build --locked -p rollcall-testkit
+	@ROLLCALL_MODULE=$(MODULE) $(WITH) $(CARGO_TARGET_DIR)/debug/with-server scripts/python.sh engines $(ENGINES)
+
+bench-engines: wheel ## Compare counters with the approximate distinct counts of DataFusion and DuckDB, 1 minute; QUICK=1: a tenth of the rows
+	@scripts/python.sh bench-engines $(if $(filter-out 0,$(QUICK)),--quick)
 
 bench-behind: setup-test build ## Compare WriteBehind with direct adds by four processes, 3 minutes; QUICK=1: a hundredth of the adds; SERVER=redis-8.2.3: another server
 	@scripts/setup.sh node

