@@ -137,8 +137,9 @@ test-engines: setup-test build ## Count in DataFusion, DuckDB and Spark, and mer
 	cargo build --locked -p rollcall-testkit
 	@ROLLCALL_MODULE=$(MODULE) $(WITH) $(CARGO_TARGET_DIR)/debug/with-server scripts/python.sh engines $(ENGINES)
 
-bench-engines: wheel ## Compare counters with the approximate distinct counts of DataFusion and DuckDB, 1 minute; QUICK=1: a tenth of the rows
-	@scripts/python.sh bench-engines $(if $(filter-out 0,$(QUICK)),--quick)
+bench-engines: wheel ## Compare counters with the approximate distinct counts of DataFusion, DuckDB and Spark, 3 minutes; QUICK=1: a tenth of the rows; ENGINES=duckdb: only this one
+	@scripts/setup.sh $(if $(filter spark,$(ENGINES)),java)
+	@QUICK=$(QUICK) scripts/python.sh bench-engines $(ENGINES)
 
 bench-behind: setup-test build ## Compare WriteBehind with direct adds by four processes, 3 minutes; QUICK=1: a hundredth of the adds; SERVER=redis-8.2.3: another server
 	@scripts/setup.sh node

@@ -11,7 +11,7 @@
 #                                       wheel installed
 #   scripts/python.sh engines NAME..    run tests/engines for datafusion, duckdb or spark on the server at ROLLCALL_URL,
 #                                       with the plain wheel installed
-#   scripts/python.sh bench-engines [OPTION..]  run python/benches/engines.py with the wheel installed
+#   scripts/python.sh bench-engines NAME..      run python/benches/engines.py for them, with the wheel installed; QUICK=1
 #
 # Each version of Python has a virtual environment in target/python/, with the packages that a requirements.txt of
 # python/tests, python/benches, tests/engines or tests/engines/spark pins. It is made again when the pins change. The
@@ -173,20 +173,21 @@ case "${1:-}" in
         install_wheel "$path" "$plain"
         PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/write_behind.py" "${@:2}" "$ROLLCALL_URL"
         ;;
-    engines)
+    engines | bench-engines)
         for engine in "${@:2}"; do
             pins=tests/engines/requirements.txt
             [[ $engine != spark ]] || pins=tests/engines/spark/requirements.txt
             path=$(environment python3 "$pins")
-            install_wheel "$path" "$plain"
-            echo "== tests of $engine"
-            PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P -m pytest -q -p no:cacheprovider -k "$engine" tests/engines
+            export PYTHONDONTWRITEBYTECODE=1
+            if [[ $1 == engines ]]; then
+                install_wheel "$path" "$plain"
+                echo "== tests of $engine"
+                "$path/bin/python" -P -m pytest -q -p no:cacheprovider -k "$engine" tests/engines
+            else
+                install_wheel "$path" "$wheels"
+                "$path/bin/python" -P "$sources/benches/engines.py" $([[ ${QUICK:-0} == 0 ]] || echo --quick) "$engine"
+            fi
         done
-        ;;
-    bench-engines)
-        path=$(environment python3 tests/engines/requirements.txt)
-        install_wheel "$path" "$wheels"
-        PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/engines.py" "${@:2}"
         ;;
     *)
         sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2

@@ -8,11 +8,17 @@ use arrow_schema::DataType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
+use rollcall_core::error::Error;
 
 use crate::arguments::Nulls;
 use crate::arrow::{Imported, wrong};
 use crate::digits;
+use crate::errors::raised;
 use crate::rows::BLOCK_ROWS;
+
+/// The rows of a small block: its items stay in the processor's cache, and malloc keeps the memory of their list. Larger
+/// lists go back to the system, and their pages are cleared for each block: half of the time of whole numbers.
+pub(crate) const SMALL_ROWS: usize = 1 << 11;
 
 /// A column of items.
 pub(crate) struct Column(Imported);
@@ -39,30 +45,47 @@ impl Column {
 
     /// Calls `take` with all items but missing values, in blocks.
     pub(crate) fn blocks(&self, py: Python<'_>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
-        self.each_block(|_, _, items| {
-            take(items)?;
+        self.each_block(BLOCK_ROWS, |block| {
+            take(block.items)?;
             py.check_signals()
         })
     }
 
-    /// Calls `take` with the item of each row, or `None` for a missing value.
-    pub(crate) fn rows(&self, mut take: impl FnMut(Option<&[u8]>)) -> PyResult<()> {
-        self.each_block(|chunk, rows, items| {
-            let mut items = items.iter().copied();
-            rows.for_each(|row| take(if chunk.is_missing(row) { None } else { items.next() }));
-            Ok(())
+    /// Calls `take` with all rows, in blocks of at most `block_rows`, without Python's lock.
+    pub(crate) fn blocks_detached(
+        &self,
+        py: Python<'_>,
+        block_rows: usize,
+        mut take: impl FnMut(Block<'_>) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
+        let mut rows_since_check = 0;
+        py.detach(|| {
+            self.each_block(block_rows, |block| {
+                rows_since_check += block.rows.len();
+                take(block).map_err(|error| Python::attach(|py| raised(py, error)))?;
+                if rows_since_check >= BLOCK_ROWS {
+                    rows_since_check = 0;
+                    Python::attach(|py| py.check_signals())?;
+                }
+                Ok(())
+            })
         })
     }
 
-    /// Calls `take` with blocks of rows of a chunk, and their items but missing values.
-    fn each_block(&self, mut take: impl FnMut(&Chunk<'_>, Range<usize>, &[&[u8]]) -> PyResult<()>) -> PyResult<()> {
+    /// Calls `take` with all rows, in blocks of at most `block_rows`.
+    pub(crate) fn each_block(
+        &self,
+        block_rows: usize,
+        mut take: impl FnMut(Block<'_>) -> PyResult<()>,
+    ) -> PyResult<()> {
         let mut texts = Texts::default();
         for chunk in self.chunks() {
-            for start in (0..chunk.len).step_by(BLOCK_ROWS) {
-                let rows = start..chunk.len.min(start + BLOCK_ROWS);
+            for start in (0..chunk.len).step_by(block_rows) {
+                let rows = start..chunk.len.min(start + block_rows);
                 let items =
                     if chunk.is_in_place() { chunk.items(rows.clone()) } else { texts.of(&chunk, rows.clone()) };
-                take(&chunk, rows, &items.ok_or_else(|| wrong("an item lies outside its memory"))?)?;
+                let items = &*items.ok_or_else(|| wrong("an item lies outside its memory"))?;
+                take(Block { chunk: &chunk, rows, items })?;
             }
         }
         Ok(())
@@ -103,7 +126,7 @@ impl Column {
         self.missing().map(|is_missing| if is_missing { 0 } else { answers.next().unwrap_or(0) }).collect()
     }
 
-    pub(crate) fn num_missing(&self) -> usize {
+    fn num_missing(&self) -> usize {
         let missing_of = |chunk: Chunk<'_>| match chunk.values {
             Values::Listed { .. } => (0..chunk.len).filter(|&row| chunk.is_missing(row)).count(),
             Values::Missing => chunk.len,
@@ -114,6 +137,22 @@ impl Column {
 
     fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.0.chunks.iter().map(|data| Chunk::new(data, self.0.holds_uuids))
+    }
+}
+
+/// Rows of a column.
+pub(crate) struct Block<'a> {
+    chunk: &'a Chunk<'a>,
+    pub(crate) rows: Range<usize>,
+    /// The items of all rows but missing values.
+    pub(crate) items: &'a [&'a [u8]],
+}
+
+impl Block<'_> {
+    /// Whether the value of one of the `rows` is missing.
+    #[inline]
+    pub(crate) fn is_missing(&self, row: usize) -> bool {
+        self.items.len() < self.rows.len() && self.chunk.is_missing(row)
     }
 }
 
@@ -256,7 +295,8 @@ impl<'a> Chunk<'a> {
             Values::Numbers(numbers) => {
                 // A cell of constant size is copied in fewer instructions than its digits.
                 let mut cell = [0; digits::CELL_BYTES];
-                let before = digits::write(numbers.get(row)?, &mut cell);
+                let (is_negative, magnitude) = numbers.sign_and_magnitude(row)?;
+                let before = digits::write(is_negative, magnitude, &mut cell);
                 texts.extend_from_slice(&cell);
                 Some(start + before)
             }
@@ -322,22 +362,26 @@ impl<'a> Numbers<'a> {
         })
     }
 
+    /// Whether a number is negative, and its absolute value.
     #[inline]
-    fn get(&self, row: usize) -> Option<i128> {
+    fn sign_and_magnitude(&self, row: usize) -> Option<(bool, u64)> {
+        let signed = |number: i64| (number < 0, number.unsigned_abs());
         Some(match self {
-            Numbers::I8(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::I16(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::I32(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::I64(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::U8(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::U16(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::U32(numbers) => i128::from(*numbers.get(row)?),
-            Numbers::U64(numbers) => i128::from(*numbers.get(row)?),
+            Numbers::I8(numbers) => signed((*numbers.get(row)?).into()),
+            Numbers::I16(numbers) => signed((*numbers.get(row)?).into()),
+            Numbers::I32(numbers) => signed((*numbers.get(row)?).into()),
+            Numbers::I64(numbers) => signed(*numbers.get(row)?),
+            Numbers::U8(numbers) => (false, (*numbers.get(row)?).into()),
+            Numbers::U16(numbers) => (false, (*numbers.get(row)?).into()),
+            Numbers::U32(numbers) => (false, (*numbers.get(row)?).into()),
+            Numbers::U64(numbers) => (false, *numbers.get(row)?),
         })
     }
 
+    /// A number as the place of an item in a dictionary.
     #[inline]
     fn key(&self, row: usize) -> Option<usize> {
-        usize::try_from(self.get(row)?).ok()
+        let (is_negative, magnitude) = self.sign_and_magnitude(row)?;
+        if is_negative { None } else { usize::try_from(magnitude).ok() }
     }
 }

@@ -13,6 +13,7 @@ use rollcall_core::window::{ClockSource, Window};
 
 use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::columns::SMALL_ROWS;
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
 use crate::grouping::update_groups;
@@ -58,6 +59,14 @@ impl Counter {
         };
         let result = if items.len() < LONG { self.counter.write(py, add) } else { self.counter.write_long(py, add) };
         result.map_err(|error| raised(py, error))
+    }
+
+    /// Adds items, for a thread that has released Python's lock.
+    fn add_detached(&self, items: &[&[u8]], now: Option<Whole>) -> Result<(), Error> {
+        self.counter.write_detached(|counter| {
+            let time = time(counter, now);
+            counter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})
+        })
     }
 
     fn unite(&self, py: Python<'_>, others: &[&Counter], now: Option<Whole>) -> PyResult<bool> {
@@ -158,7 +167,12 @@ impl Counter {
         now: Option<Whole>,
     ) -> PyResult<()> {
         let py = members.py();
-        Items::new(members, width, nulls)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+        match Items::new(members, width, nulls)? {
+            Items::Column(column) => {
+                column.blocks_detached(py, SMALL_ROWS, |block| self.add_detached(block.items, now))
+            }
+            items => items.blocks(py, |block| self.add_block(py, block, now, |_| {})),
+        }
     }
 
     /// For each row of two columns, adds the member to `counters[group]`, in a mapping such as `defaultdict(Counter)`.
@@ -173,10 +187,7 @@ impl Counter {
         nulls: Nulls,
         now: Option<Whole>,
     ) -> PyResult<()> {
-        let py = counters.py();
-        update_groups(counters, groups, members, nulls, |counter: &Bound<'_, Self>, block| {
-            counter.get().add_block(py, block, now, |_| {})
-        })
+        update_groups(counters, groups, members, nulls, |counter: &Self, block| counter.add_detached(block, now))
     }
 
     /// Adds many members, and returns for each the result of `add`: in a list, for an array of NumPy or a column in a

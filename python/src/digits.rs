@@ -3,10 +3,9 @@
 /// The bytes of a cell: 20 digits, or a sign and 19, at its end.
 pub(crate) const CELL_BYTES: usize = 24;
 
-/// Writes a number of at most 64 bits to the end of a cell, and returns where its text begins.
+/// Writes a number to the end of a cell, and returns where its text begins.
 #[inline]
-pub(crate) fn write(number: i128, cell: &mut [u8; CELL_BYTES]) -> usize {
-    let magnitude = number.unsigned_abs() as u64;
+pub(crate) fn write(is_negative: bool, magnitude: u64, cell: &mut [u8; CELL_BYTES]) -> usize {
     let (mut rest, mut start) = (magnitude, CELL_BYTES);
     let (words, _) = cell.as_chunks_mut::<8>();
     for word in words.iter_mut().rev() {
@@ -20,7 +19,7 @@ pub(crate) fn write(number: i128, cell: &mut [u8; CELL_BYTES]) -> usize {
         }
         start -= 8;
     }
-    if number < 0 {
+    if is_negative {
         start -= 1;
         cell[start] = b'-';
     }

@@ -14,6 +14,7 @@ use rollcall_core::window::ClockSource;
 
 use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::columns::SMALL_ROWS;
 use crate::errors::{PARAMETER, raised};
 use crate::grouping::update_groups;
 use crate::guarded::Guarded;
@@ -60,6 +61,14 @@ impl BloomFilter {
         };
         let result = if items.len() < LONG { self.filter.write(py, add) } else { self.filter.write_long(py, add) };
         result.map_err(|error| raised(py, error))
+    }
+
+    /// Adds items, for a thread that has released Python's lock.
+    fn add_detached(&self, items: &[&[u8]], now: Option<Whole>) -> Result<(), Error> {
+        self.filter.write_detached(|filter| {
+            let time = time(filter, now);
+            filter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})
+        })
     }
 
     /// Adds the contents of `others` to this filter. Returns whether the filter changed.
@@ -185,7 +194,12 @@ impl BloomFilter {
         now: Option<Whole>,
     ) -> PyResult<()> {
         let py = items.py();
-        Items::new(items, width, nulls)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
+        match Items::new(items, width, nulls)? {
+            Items::Column(column) => {
+                column.blocks_detached(py, SMALL_ROWS, |block| self.add_detached(block.items, now))
+            }
+            items => items.blocks(py, |block| self.add_block(py, block, now, |_| {})),
+        }
     }
 
     /// For each row of two columns, adds the item to `filters[group]`, in a mapping such as `defaultdict(BloomFilter)`.
@@ -200,10 +214,7 @@ impl BloomFilter {
         nulls: Nulls,
         now: Option<Whole>,
     ) -> PyResult<()> {
-        let py = filters.py();
-        update_groups(filters, groups, items, nulls, |filter: &Bound<'_, Self>, block| {
-            filter.get().add_block(py, block, now, |_| {})
-        })
+        update_groups(filters, groups, items, nulls, |filter: &Self, block| filter.add_detached(block, now))
     }
 
     /// Adds many items, and returns for each whether it was new: in a list, for an array of NumPy or a column in a

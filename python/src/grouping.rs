@@ -3,26 +3,29 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use pyo3::PyTypeInfo;
+use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use rollcall_core::error::Error;
 use rollcall_core::unstable::hash::hash64;
 
 use crate::arguments::Nulls;
-use crate::columns::Column;
+use crate::columns::{Column, SMALL_ROWS};
+use crate::rows::BLOCK_ROWS;
 
-/// For each row, adds the item to `values[group]`. `add` gets the items of one group in each block of rows. All values
-/// are looked up before anything is added.
+/// For each row, adds the item to `values[group]`. All values are looked up before anything is added. Then Python's lock
+/// is released, and `add` gets the items of one group in each block of rows.
 ///
 /// # Errors
 /// `TypeError` for what is no column, `ValueError` for columns of different lengths, and the errors of columns, of the
 /// mapping `values` and of `add`.
-pub(crate) fn update_groups<'py, V: PyTypeInfo>(
-    values: &Bound<'py, PyAny>,
-    groups: &Bound<'py, PyAny>,
-    items: &Bound<'py, PyAny>,
+pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
+    values: &Bound<'_, PyAny>,
+    groups: &Bound<'_, PyAny>,
+    items: &Bound<'_, PyAny>,
     nulls: Nulls,
-    add: impl Fn(&Bound<'py, V>, &[&[u8]]) -> PyResult<()>,
+    add: impl Fn(&V, &[&[u8]]) -> Result<(), Error> + Sync,
 ) -> PyResult<()> {
     let py = values.py();
     let (groups, items) = (column(groups, Nulls::Skip)?, column(items, nulls)?);
@@ -34,34 +37,31 @@ pub(crate) fn update_groups<'py, V: PyTypeInfo>(
     let mut of_groups = Vec::with_capacity(grouped.names.len());
     for name in &grouped.names {
         let value = values.get_item(name.as_deref().map(|name| groups.as_python(py, name)).transpose()?)?;
-        of_groups.push(value.cast_into::<V>()?);
+        of_groups.push(value.cast_into::<V>()?.unbind());
     }
-    let mut of_items = Vec::new();
-    match items.num_missing() {
-        0 => of_items = grouped.of_rows,
-        _ => {
-            let present = grouped.of_rows.iter().zip(items.missing()).filter(|(_, is_missing)| !is_missing);
-            of_items.extend(present.map(|(&group, _)| group));
-        }
-    }
-    let mut of_items = of_items.as_slice();
-    items.blocks(py, |block| {
-        // Sorts the items by group. `ends` has the place of each group's next item, and at last the group's end.
-        let of_block = of_items.split_off(..block.len()).unwrap_or_default();
-        let mut ends = vec![0; of_groups.len()];
-        of_block.iter().for_each(|&group| ends[group as usize] += 1);
+    let of_groups: Vec<&V> = of_groups.iter().map(Py::get).collect();
+    let (mut of_rows, mut ends) = (&grouped.of_rows[..], vec![0; of_groups.len()]);
+    // A block takes time for each group.
+    items.blocks_detached(py, of_groups.len().clamp(SMALL_ROWS, BLOCK_ROWS), |block| {
+        let of_block = of_rows.split_off(..block.rows.len()).unwrap_or_default();
+        let present = || block.rows.clone().zip(of_block).filter(|&(row, _)| !block.is_missing(row));
+        let of_items = || present().map(|(_, &group)| group as usize);
+        // The place of each group's next item, and at last the end of its items.
+        ends.fill(0);
+        of_items().for_each(|group| ends[group] += 1);
         let mut start = 0;
         ends.iter_mut().for_each(|end| start += std::mem::replace(end, start));
-        let mut sorted = vec![&[][..]; block.len()];
-        for (&group, item) in of_block.iter().zip(block) {
-            let end = &mut ends[group as usize];
-            sorted[*end] = item;
-            *end += 1;
+        let mut sorted = vec![&[][..]; block.items.len()];
+        for (group, item) in of_items().zip(block.items) {
+            sorted[ends[group]] = item;
+            ends[group] += 1;
         }
         let mut start = 0;
-        of_groups.iter().zip(ends).try_for_each(|(value, end)| match &sorted[std::mem::replace(&mut start, end)..end] {
-            [] => Ok(()),
-            items => add(value, items),
+        of_groups.iter().zip(&ends).try_for_each(|(value, &end)| {
+            match &sorted[std::mem::replace(&mut start, end)..end] {
+                [] => Ok(()),
+                items => add(value, items),
+            }
         })
     })
 }
@@ -84,19 +84,24 @@ impl Grouped {
     fn new(column: &Column) -> PyResult<Self> {
         let mut grouped = Grouped { names: Vec::new(), of_rows: Vec::with_capacity(column.len()) };
         let (mut known, mut missing) = (HashMap::with_hasher(NameHashes(RandomState::new().hash_one(()))), None);
-        column.rows(|name: Option<&[u8]>| {
-            let next = grouped.names.len() as u32;
-            let group = match name {
-                None => *missing.get_or_insert(next),
-                Some(name) => match known.get(name) {
-                    Some(&group) => group,
-                    None => *known.entry(Box::from(name)).or_insert(next),
-                },
-            };
-            if group == next {
-                grouped.names.push(name.map(Into::into));
+        column.each_block(SMALL_ROWS, |block| {
+            let mut names = block.items.iter();
+            for row in block.rows.clone() {
+                let name = if block.is_missing(row) { None } else { names.next().copied() };
+                let next = grouped.names.len() as u32;
+                let group = match name {
+                    None => *missing.get_or_insert(next),
+                    Some(name) => match known.get(name) {
+                        Some(&group) => group,
+                        None => *known.entry(Box::from(name)).or_insert(next),
+                    },
+                };
+                if group == next {
+                    grouped.names.push(name.map(Into::into));
+                }
+                grouped.of_rows.push(group);
             }
-            grouped.of_rows.push(group);
+            Ok(())
         })?;
         Ok(grouped)
     }

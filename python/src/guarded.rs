@@ -50,7 +50,12 @@ impl<T: Send + Sync> Guarded<T> {
 
     /// Calls `change` with the value, for long changes. Python's lock is released during the call.
     pub(crate) fn write_long<R: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut T) -> R + Send) -> R {
-        py.detach(|| change(&mut self.alone()))
+        py.detach(|| self.write_detached(change))
+    }
+
+    /// Calls `change` with the value, for a thread that has released Python's lock.
+    pub(crate) fn write_detached<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.alone())
     }
 
     /// Calls `ask` with several values, all locked for reading. Python's lock is released during the call.

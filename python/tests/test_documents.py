@@ -69,6 +69,16 @@ def test_tutorials_run_from_top_to_bottom(server: Any, page: Path) -> None:
         client.flushall()
 
 
+def test_code_of_the_page_on_engines_is_that_of_the_programs() -> None:
+    """tests/engines runs the programs."""
+    programs = [path.read_text() for path in sorted((ROOT / "examples/engines").glob("*.py"))]
+    page = (ROOT / "docs/engines.md").read_text()
+    code = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(programs) == 3 and len(code) >= 4
+    for block in code:
+        assert any(block in program for program in programs), block
+
+
 def test_pages_name_the_package_as_it_is_installed() -> None:
     name = tomllib.loads((ROOT / "python/pyproject.toml").read_text())["project"]["name"]
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]

@@ -173,24 +173,27 @@ class TestDuckDB:
                 assert all(client.execute_command("BF.MEXISTS", day, *members[day]))
 
 
+@pytest.fixture(scope="session")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A table of four partitions. Tasks are tried twice."""
+    import pyarrow.parquet as parquet
+    from pyspark.sql import SparkSession
+
+    path = tmp_path_factory.mktemp("visits")
+    for part in range(4):
+        # Spark cannot read a column of `arrow.uuid`: it has no such type.
+        table = arrow().set_column(4, "uuid", pa.array([row["uuid"] for row in TABLE]))
+        parquet.write_table(table.slice(part * ROWS // 4, ROWS // 4), path / f"{part}.parquet")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2,2]").config("spark.ui.enabled", False)
+    spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
+    # Workers import the functions of the program.
+    spark.sparkContext.addPyFile(str(EXAMPLES / "spark_uniques.py"))
+    yield spark.read.parquet(str(path))
+    spark.stop()
+
+
 class TestSpark:
-    @pytest.fixture(scope="class")
-    def visits(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-        """A table of four partitions. Tasks are tried twice."""
-        import pyarrow.parquet as parquet
-        from pyspark.sql import SparkSession
-
-        path = tmp_path_factory.mktemp("visits")
-        for part in range(4):
-            # Spark cannot read a column of `arrow.uuid`: it has no such type.
-            table = arrow().set_column(4, "uuid", pa.array([row["uuid"] for row in TABLE]))
-            parquet.write_table(table.slice(part * ROWS // 4, ROWS // 4), path / f"{part}.parquet")
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[2,2]").config("spark.ui.enabled", False)
-        spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
-        yield spark.read.parquet(str(path))
-        spark.stop()
-
     @pytest.mark.parametrize("column", ["text", "id", "uuid", "amount"])
     def test_aggregates(self, client: redis.Redis, visits: Any, column: str) -> None:
         from spark_uniques import uniques
