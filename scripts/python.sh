@@ -11,7 +11,7 @@
 #                                       wheel installed
 #   scripts/python.sh engines NAME..    run tests/engines for datafusion, duckdb or spark on the server at ROLLCALL_URL,
 #                                       with the plain wheel installed
-#   scripts/python.sh bench-engines NAME..      run python/benches/engines.py for them, with the wheel installed; QUICK=1
+#   scripts/python.sh bench-engines NAME..  run python/benches/engines.py for them, with the wheel installed
 #
 # Each version of Python has a virtual environment in target/python/, with the packages that a requirements.txt of
 # python/tests, python/benches, tests/engines or tests/engines/spark pins. It is made again when the pins change. The

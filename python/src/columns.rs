@@ -16,8 +16,8 @@ use crate::digits;
 use crate::errors::raised;
 use crate::rows::BLOCK_ROWS;
 
-/// The rows of a small block: its items stay in the processor's cache, and malloc keeps the memory of their list. Larger
-/// lists go back to the system, and their pages are cleared for each block: half of the time of whole numbers.
+/// The rows of a small block: its items stay in the processor's cache, and malloc keeps the memory of their lists.
+/// Larger lists go back to the system, which clears their pages for each block: half of the time of whole numbers.
 pub(crate) const SMALL_ROWS: usize = 1 << 11;
 
 /// A column of items.
@@ -255,6 +255,13 @@ impl<'a> Chunk<'a> {
     /// The items of rows, if all of them lie in the column's memory.
     fn items(&self, rows: Range<usize>) -> Option<Vec<&'a [u8]>> {
         let mut items = Vec::with_capacity(rows.len());
+        if let (Values::Texts { offsets, bytes }, None) = (&self.values, self.nulls) {
+            // The usual column, in half of the time. A negative offset becomes one beyond all bytes.
+            for ends in offsets.get(rows.start..=rows.end)?.windows(2) {
+                items.push(bytes.get(ends[0] as usize..ends[1] as usize)?);
+            }
+            return Some(items);
+        }
         for row in self.present(rows) {
             items.push(self.item(row)?);
         }

@@ -1,21 +1,19 @@
 //! Adds the items of one column to the filters or counters of their groups, which another column names.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::hash::hash64;
 
 use crate::arguments::Nulls;
 use crate::columns::{Column, SMALL_ROWS};
 use crate::rows::BLOCK_ROWS;
 
-/// For each row, adds the item to `values[group]`. All values are looked up before anything is added. Then Python's lock
-/// is released, and `add` gets the items of one group in each block of rows.
+/// For each row, adds the item to `values[group]`. All values are looked up before anything is added. Then Python's
+/// lock is released, and `add` gets the items of one group in each block of rows.
 ///
 /// # Errors
 /// `TypeError` for what is no column, `ValueError` for columns of different lengths, and the errors of columns, of the
@@ -83,7 +81,9 @@ struct Grouped {
 impl Grouped {
     fn new(column: &Column) -> PyResult<Self> {
         let mut grouped = Grouped { names: Vec::new(), of_rows: Vec::with_capacity(column.len()) };
-        let (mut known, mut missing) = (HashMap::with_hasher(NameHashes(RandomState::new().hash_one(()))), None);
+        // For each last byte of a name, the group that was found last: fewer instructions than a hash.
+        let mut recent = [u32::MAX; 256];
+        let (mut known, mut missing) = (HashMap::<Box<[u8]>, u32>::new(), None);
         column.each_block(SMALL_ROWS, |block| {
             let mut names = block.items.iter();
             for row in block.rows.clone() {
@@ -91,10 +91,16 @@ impl Grouped {
                 let next = grouped.names.len() as u32;
                 let group = match name {
                     None => *missing.get_or_insert(next),
-                    Some(name) => match known.get(name) {
-                        Some(&group) => group,
-                        None => *known.entry(Box::from(name)).or_insert(next),
-                    },
+                    Some(name) => {
+                        let recent = &mut recent[usize::from(name.last().copied().unwrap_or_default())];
+                        if grouped.names.get(*recent as usize).is_none_or(|other| other.as_deref() != Some(name)) {
+                            *recent = match known.get(name) {
+                                Some(&group) => group,
+                                None => *known.entry(Box::from(name)).or_insert(next),
+                            };
+                        }
+                        *recent
+                    }
                 };
                 if group == next {
                     grouped.names.push(name.map(Into::into));
@@ -104,31 +110,5 @@ impl Grouped {
             Ok(())
         })?;
         Ok(grouped)
-    }
-}
-
-/// Hashes names by XXH3 under this seed, in a third of the time of std's hash. Strangers may choose the names.
-struct NameHashes(u64);
-
-impl BuildHasher for NameHashes {
-    type Hasher = NameHasher;
-
-    fn build_hasher(&self) -> NameHasher {
-        NameHasher(self.0)
-    }
-}
-
-struct NameHasher(u64);
-
-impl Hasher for NameHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = hash64(bytes, self.0);
-    }
-
-    /// The length, which std hashes before the bytes.
-    fn write_usize(&mut self, _len: usize) {}
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
