@@ -83,11 +83,14 @@ def spark(visits: pa.Table, column: str) -> Ways:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
-        SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).config("spark.driver.memory", "3g")
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.showConsoleProgress", False)
+        .config("spark.driver.memory", "3g")
     )
     session = builder.config("spark.sql.shuffle.partitions", 1).getOrCreate()
     session.sparkContext.addPyFile(str(EXAMPLES / "spark_uniques.py"))
-    frame = session.createDataFrame(visits.select(["day", column])).cache()
+    # Arrow's batches of 10,000 rows would be a partition each.
+    frame = session.createDataFrame(visits.select(["day", column])).coalesce(4).cache()
     frame.count()
     return {
         "`approx_count_distinct`": lambda: dict(frame.groupBy("day").agg(approx_count_distinct(column)).collect()),
