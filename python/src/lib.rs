@@ -16,7 +16,6 @@ mod arrow;
 mod chunks;
 mod columns;
 mod counter;
-mod digits;
 mod equality;
 mod errors;
 mod filter;
