@@ -118,6 +118,49 @@ python_packages() {
     echo "$@"
 }
 
+# node_packages REQUIREMENT...: installs npm packages, without their install scripts, for scripts in $work/node.
+node_packages() {
+    npm install --prefix "$work/node" --silent --no-audit --no-fund --ignore-scripts "$@" >/dev/null
+    echo "$@"
+}
+
+# postgres FOLDER: starts PostgreSQL 15 from an unpacked folder, with its extension hll, for `sql`.
+postgres() {
+    postgres="$cache/$1/usr/lib/postgresql/15"
+    chmod 755 "$work"
+    install -d -o nobody "$work/postgres"
+    as_nobody "$postgres/bin/initdb" -D "$work/postgres/data" -A trust -U postgres >/dev/null 2>&1
+    as_nobody "$postgres/bin/postgres" -D "$work/postgres/data" -c listen_addresses= \
+        -c unix_socket_directories="$work/postgres" -c dynamic_library_path="$postgres/lib" >"$work/log" 2>&1 &
+    process[postgres]=$!
+    for _ in $(seq 100); do
+        if sql "create extension hll" >/dev/null 2>&1; then break; fi
+        sleep 0.2
+    done
+    as_nobody "$postgres/bin/postgres" --version
+}
+
+# as_nobody COMMAND...: runs a program of PostgreSQL, which does not run as root.
+as_nobody() {
+    setpriv --reuid=nobody --regid=nogroup --clear-groups \
+        env HOME="$work/postgres" LD_LIBRARY_PATH="${postgres%/lib/postgresql/15}/lib/x86_64-linux-gnu" "$@"
+}
+
+# sql QUERY: runs a query on the server of `postgres`.
+sql() {
+    as_nobody "$postgres/bin/psql" -h "$work/postgres" -U postgres -At -c "$1"
+}
+
+# value NAME: prints what follows "NAME: " in the results.
+value() {
+    awk -v name="$1: " 'index($0, name) == 1 { print substr($0, length(name) + 1) }' "$work/seen"
+}
+
+# within NUMBER LOW HIGH: prints yes if a number is in a range, and else the number.
+within() {
+    awk -v number="$1" -v low="$2" -v high="$3" 'BEGIN { print (number >= low && number <= high) ? "yes" : number }'
+}
+
 # free_port: prints a port that is free, and whose cluster bus port is free too.
 free_port() {
     python3 - <<'P'
