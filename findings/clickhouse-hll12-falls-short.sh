@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: uniqHLL12 of ClickHouse errs by 1.6 %, the standard error of its 4,096 registers.
-# Seen: in ClickHouse 26.9.2 (chDB 4.4.0), the ids from 0 to 9,999 count as 9,037, six standard errors too few, and those
-# to 4,999 as 7.7 % too few. Their texts have the same counts. uniqCombined(12), of the same size, errs by 0.5 %.
+# Seen: in ClickHouse 26.9.2 (chDB 4.4.0), the ids from 0 to 9,999 count as 9,037, six standard errors too few, and
+# those to 4,999 as 7.7 % too few. Their texts have the same counts. uniqCombined(12), of the same size, errs by 0.5 %.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 python_packages chdb==4.4.0 chdb-core==26.9.0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: pottery's HyperLogLog has the members of PFADD.
 # Seen: pottery 3.0.1 sends a member as JSON, a text with its quotes. A thousand users, counted by pottery and by a
-# program that calls PFADD, count as two thousand. PFADD of the quoted texts adds none. 1, 1.0 and "1" are
-# three members.
+# program that calls PFADD, count as two thousand. PFADD of the quoted texts adds none. 1, 1.0 and "1" are three
+# members.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 python_packages pottery==3.0.1 redis==8.1.0 mmh3==5.2.0 typing_extensions==4.15.0
