@@ -22,14 +22,16 @@ class Distinct(datafusion.Accumulator):
     def evaluate(self):
         return pyarrow.scalar(len(self.members))
 
-double, state = pyarrow.float64(), pyarrow.list_(pyarrow.float64())
-context = datafusion.SessionContext()
-context.register_udaf(datafusion.udaf(Distinct, [double], pyarrow.int64(), [state], "stable", "members"))
+context, state = datafusion.SessionContext(), pyarrow.list_(pyarrow.float64())
+for name, argument in ("members", pyarrow.float64()), ("members_of_int64", pyarrow.int64()):
+    context.register_udaf(datafusion.udaf(Distinct, [argument], pyarrow.int64(), [state], "stable", name))
 ids = list(range(2**53, 2**53 + 1000))
 context.from_arrow(pyarrow.table({"id": ids, "name": [f"user-{id}" for id in ids]}), name="users")
 row = context.sql("select count(distinct id) as exact, members(id) as members from users").to_pylist()[0]
 print("count(distinct id):", row["exact"])
 print("members(id):", row["members"])
+declared = context.sql("select members_of_int64(id) as members from users").to_pylist()[0]
+print("declared for int64:", declared["members"])
 try:
     context.sql("select members(name) from users").to_pylist()
     print("members(name): accepted")
@@ -38,4 +40,5 @@ except Exception as error:
 P
 expect "count(distinct id)" "$(value "count(distinct id)")" 1000
 expect "the aggregate for doubles" "$(value "members(id)")" 501
+expect "the aggregate for int64" "$(value "declared for int64")" 1000
 expect "of text" "$(value "members(name)")" error
