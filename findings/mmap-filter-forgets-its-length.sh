@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Expected: a filter that is opened from its file has the length that it had.
 # Seen: pybloomfiltermmap3 0.6.3 keeps the number of items in memory only. After close() and open(), len() is 0 and
-# counts from there, while all items are still in the filter. A check of len() against the capacity lets it overfill. approx_len is right.
+# counts from there, while all items are still in the filter. A check of len() against the capacity lets it overfill.
+# approx_len is right.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 python_packages pybloomfiltermmap3==0.6.3
