@@ -17,7 +17,7 @@ use crate::config;
 use crate::server::facts::{self, is_valkey, must_obey, server_flags, used_memory_ratio};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
-use crate::server::{alloc, reclaim};
+use crate::server::{alloc, pages, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
@@ -150,5 +150,9 @@ impl SizeLimit for ServerLimit<'_> {
     #[cold]
     fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
         self.within_limits(held_bytes, more_bytes).is_ok()
+    }
+
+    fn will_fill(&self, memory: &[u8]) {
+        pages::make_resident(memory);
     }
 }

@@ -1,7 +1,7 @@
 //! Measures time spans of windowed counters: counts, and commands on two counters with a time span for each.
 
 use rollcall_core::counting::{Counter, Estimated, View, diff_card, inter_card, union_card};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::claims::{Cell, Findings, Table, members};

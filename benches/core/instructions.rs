@@ -13,8 +13,8 @@ use std::hint::black_box;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Windowing};
 use rollcall_core::counting::{Counter, Estimated, Params as CounterParams, View, diff_card, union_card};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
-use rollcall_core::persist::{self, Value};
+use rollcall_core::live::Value;
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time, Window};
 

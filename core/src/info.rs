@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use crate::bloom::{BloomFilter, Present};
 use crate::counting::Counter;
 use crate::error::Error;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::window::{ClockSource, Time, Window};
 
 /// A field of the reply to `BF.INFO` or `LC.INFO`.

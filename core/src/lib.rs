@@ -49,6 +49,7 @@ pub mod persist;
 pub(crate) mod rounding;
 pub(crate) mod shared;
 pub mod size_limit;
+pub(crate) mod stored;
 pub mod unstable;
 pub mod window;
 pub(crate) mod wire;

@@ -29,12 +29,14 @@ use crate::admission::{Admission, Room, Terms};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, Unlimited, try_collect};
+use crate::stored::payload::Payload;
+use crate::stored::{ChunkFormat, Kind, Partial, Source, no_chunk};
 use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
 /// A handle to change a filter or a counter at a given time.
 #[derive(Debug)]
 #[must_use]
-pub struct Live<'v, T: Windowed> {
+pub struct Live<'v, T: Value> {
     pub(crate) value: &'v mut T,
     pub(crate) time: Time,
     pub(crate) outcome: Outcome<T::Expired>,
@@ -54,12 +56,13 @@ pub struct Outcome<F> {
     pub expired: F,
 }
 
-/// What filters and counters can do: changes, windows of time, and what a server asks about memory. No type of another
-/// crate can implement the trait.
+/// What [filters](crate::bloom::BloomFilter) and [counters](crate::counting::Counter) can do: changes, windows of time,
+/// being stored, and what a server asks about memory. No type of another crate can implement the trait. A server may
+/// save a value on one thread while another thread reads it.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, Params};
-/// use rollcall_core::live::Windowed;
+/// use rollcall_core::live::Value;
 /// use rollcall_core::size_limit::Unlimited;
 /// use rollcall_core::window::{ClockSource, Time, Window};
 ///
@@ -73,7 +76,37 @@ pub struct Outcome<F> {
 /// assert_eq!(visitors.count(), 0);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
-pub trait Windowed: Sized + sealed::Sealed {
+///
+/// The trait is for functions that are generic over both types:
+///
+/// ```
+/// use rollcall_core::error::Error;
+/// use rollcall_core::live::Value;
+/// use rollcall_core::persist;
+/// use rollcall_core::size_limit::MaxBytes;
+///
+/// /// Reads a value from a file that has the chunks of its dump, each after its iterator and its length.
+/// fn read<T: Value>(mut file: &[u8]) -> Result<T, Error> {
+///     let chunks = std::iter::from_fn(|| {
+///         let (next, rest) = file.split_first_chunk()?;
+///         let (len, rest) = rest.split_first_chunk()?;
+///         let (chunk, rest) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+///         file = rest;
+///         Some((u64::from_le_bytes(*next), chunk))
+///     });
+///     persist::load(chunks, &MaxBytes(1 << 30))
+/// }
+///
+/// assert!(matches!(read::<rollcall_core::counting::Counter>(b""), Err(Error::Corrupt { .. })));
+/// ```
+pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
+    /// The type of a partially loaded value.
+    #[doc(hidden)]
+    type Partial: Partial<Value = Self>;
+
+    /// The kind of the value: filter or counter.
+    const KIND: Kind;
+
     /// The data that expires when the window moves.
     type Expired: Default;
 
@@ -194,9 +227,46 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// If `mover` returns another number of elements than it was given.
     #[doc(hidden)]
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool;
+
+    /// All fields of the value, and its payload if this is small. A header has less than 64 KiB, so a failed allocation
+    /// is not handled.
+    #[doc(hidden)]
+    fn header(&self) -> Vec<u8>;
+
+    /// The part of the payload outside the header; empty if the header contains the payload.
+    #[doc(hidden)]
+    fn payload(&self) -> Payload<'_>;
+
+    /// The format of the chunks of a dump: with or without checksums.
+    #[doc(hidden)]
+    fn chunk_format(&self) -> ChunkFormat;
+
+    /// Calls `visit` with bytes that are equal for two values if and only if the values are equal. They do not depend
+    /// on the order in which items were added.
+    #[doc(hidden)]
+    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit(&self.header());
+        self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
+    }
+
+    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. Replicas need this, because a
+    /// primary with RedisBloom accepts and replicates chunks for a complete filter, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.
+    #[doc(hidden)]
+    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
+        Err(no_chunk(next, chunk))
+    }
+
+    /// Loads what RedisBloom stores in RDB files; `None` for counters, which it does not have.
+    #[doc(hidden)]
+    fn load_classic(_: &mut impl Source, _encoding: u32, _: &impl SizeLimit) -> Option<Result<Self, Error>> {
+        None
+    }
 }
 
-impl<'v, T: Windowed> Live<'v, T> {
+impl<'v, T: Value> Live<'v, T> {
     /// A handle to change `value` at `time`. The server module calls this function.
     #[doc(hidden)]
     #[inline]
@@ -382,7 +452,7 @@ pub(crate) mod sealed {
 pub(crate) const BLOCK: usize = 1024;
 
 /// Adds items without a size limit. It panics if [`Live::add`] would return an error.
-impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
+impl<T: Value, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     fn extend<L: IntoIterator<Item = I>>(&mut self, items: L) {
         let (mut items, mut block) = (items.into_iter(), Vec::new());
         loop {

@@ -29,6 +29,11 @@ pub trait SizeLimit {
     fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
         self.check(held_bytes, more_bytes).is_ok()
     }
+
+    /// Is told of memory that loading a value is about to overwrite completely, so that a server may ask the kernel for
+    /// all its pages at once.
+    #[doc(hidden)]
+    fn will_fill(&self, _memory: &[u8]) {}
 }
 
 /// Lets a function with a parameter `&impl SizeLimit` take a limit that is chosen at run time, as a `&&dyn SizeLimit`.
@@ -39,6 +44,10 @@ impl<L: SizeLimit + ?Sized> SizeLimit for &L {
 
     fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
         (**self).allows(held_bytes, more_bytes)
+    }
+
+    fn will_fill(&self, memory: &[u8]) {
+        (**self).will_fill(memory);
     }
 }
 

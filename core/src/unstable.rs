@@ -54,20 +54,20 @@ pub mod counting {
 
 /// Functions that store and load filters and counters chunk by chunk.
 pub mod persist {
-    pub use crate::persist::bytes::from_bytes_filling;
+    pub use crate::bloom::filter::stored::{PartialFilter, has_window, is_redisbloom_header};
+    pub use crate::counting::stored::PartialCounter;
     pub use crate::persist::chunks::{dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped};
-    pub use crate::persist::counting::PartialCounter;
-    pub use crate::persist::filter::{PartialFilter, has_window, is_redisbloom_header};
-    pub use crate::persist::value::{ChunkFormat, Partial, Stored};
+    pub use crate::stored::{ChunkFormat, Partial};
 
     /// RDB values and `DUMP` payloads.
     pub mod rdb {
-        pub use crate::persist::rdb::{ENCODING, PIECE_BYTES, Sink, Source, load, save, save_partial};
+        pub use crate::persist::rdb::{ENCODING, PIECE_BYTES, load, save, save_partial};
+        pub use crate::stored::{Sink, Source};
     }
 
     /// RDB values of RedisBloom.
     pub mod redisbloom {
-        pub use crate::persist::redisbloom::{RDB_ENCODING_NEWEST, load_rdb, save_rdb};
+        pub use crate::bloom::filter::stored::redisbloom::{RDB_ENCODING_NEWEST, load_rdb, save_rdb};
     }
 }
 

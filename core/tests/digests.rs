@@ -10,10 +10,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Partial, Stored};
+use rollcall_core::unstable::persist::Partial;
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{counter, cut_after, filter, windowed, windowed_counter};
@@ -158,7 +158,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-fn digest<T: Stored>(value: &T) -> Digest {
+fn digest<T: Value>(value: &T) -> Digest {
     let mut digest = Vec::new();
     value.digest(&mut |bytes| digest.push(bytes.to_vec()));
     digest
@@ -171,7 +171,7 @@ fn digest_of_loading<L: Partial>(loading: &L) -> Digest {
 }
 
 /// The stored form of a value: its header and its payload.
-fn stored<T: Stored>(value: &T) -> (Vec<u8>, Vec<u8>) {
+fn stored<T: Value>(value: &T) -> (Vec<u8>, Vec<u8>) {
     (value.header(), value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect())
 }
 
@@ -184,7 +184,7 @@ struct Changed {
 }
 
 impl Changed {
-    fn of<T: Stored>(value: &T, is_checked: bool) -> Self {
+    fn of<T: Value>(value: &T, is_checked: bool) -> Self {
         let (mut header, payload) = stored(value);
         if is_checked {
             header.truncate(header.len() - 4);
@@ -214,7 +214,7 @@ impl Changed {
 
     /// Loads the changed value. Also returns the digest of the partially loaded value before its last byte, if the
     /// payload is out of line. `None` if the value is rejected.
-    fn load<T: Stored>(&self) -> Option<(T, Option<Digest>)> {
+    fn load<T: Value>(&self) -> Option<(T, Option<Digest>)> {
         let mut loading = T::Partial::begin(&self.header(), &MaxBytes(MOST_BYTES)).ok()?;
         let partial = self.payload.split_last().map(|(last, most)| {
             loading.push(most).ok()?;
@@ -235,7 +235,7 @@ type Names = BTreeSet<&'static str>;
 /// Changes every bit of every field, one at a time. If the result can be loaded, its digest must differ exactly if its
 /// stored form differs. Returns the names of all fields, and of the fields that can change alone.
 #[track_caller]
-fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -> (Names, Names) {
+fn check<T: Value>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -> (Names, Names) {
     let mut changed = Changed::of(value, is_checked);
     assert_eq!(fields.last().map(|field| field.1.end), Some(changed.bytes().len()), "{name}: fields are laid out");
     let (before, bytes) = (digest(value), stored(value));
@@ -457,7 +457,7 @@ proptest! {
 /// A partially loaded value has a different digest after each received byte.
 #[test]
 fn digests_see_how_much_has_arrived() {
-    fn check<T: Stored>(value: &T) {
+    fn check<T: Value>(value: &T) {
         let len = stored(value).1.len() as u64;
         let digests: BTreeSet<Digest> = (0..len).map(|end| digest_of_loading(&cut_after(value, end))).collect();
         assert_eq!(digests.len() as u64, len);

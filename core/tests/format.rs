@@ -4,11 +4,11 @@
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::counting::layout;
-use rollcall_core::unstable::persist::{Partial, PartialCounter, Stored, push_chunk};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
@@ -27,11 +27,11 @@ fn counters() -> [Counter; 3] {
 }
 
 /// The error of loading a damaged dump.
-fn error<T: Stored>(chunks: Dump) -> Option<Error> {
+fn error<T: Value>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
 }
 
-fn assert_every_truncation_is_rejected<T: Stored>(value: &T) {
+fn assert_every_truncation_is_rejected<T: Value>(value: &T) {
     let dump = dump_of(value);
     for chunk in 0..dump.len() {
         let (_, bytes) = &dump[chunk];
@@ -49,7 +49,7 @@ fn assert_every_truncation_is_rejected<T: Stored>(value: &T) {
     }
 }
 
-fn assert_every_flipped_bit_is_rejected<T: Stored>(value: &T) {
+fn assert_every_flipped_bit_is_rejected<T: Value>(value: &T) {
     let dump = dump_of(value);
     for chunk in 0..dump.len() {
         for bit in (0..dump[chunk].1.len() * 8).step_by(1 + dump[chunk].1.len() / 100) {
@@ -204,7 +204,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
 }
 
 /// Checks that a partially loaded value can be stored and completed afterwards, in every format.
-fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
+fn assert_goes_on<T: Value>(value: &T, received_bytes: u64) {
     if value.payload().is_empty() {
         // The header already contains the whole payload.
         return;

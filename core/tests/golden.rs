@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value as _;
 use rollcall_core::persist::{self, file::FileError};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::SubFilter;

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use rollcall_core::bloom::{self, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Partial, Stored, piece_checksum};
+use rollcall_core::unstable::persist::{Partial, piece_checksum};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{self, Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
@@ -27,7 +27,7 @@ fn bits_of(filter: &BloomFilter) -> Vec<u8> {
 }
 
 /// The error of loading a damaged dump.
-fn error<T: Stored>(chunks: Dump) -> Option<Error> {
+fn error<T: Value>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
 }
 
@@ -55,7 +55,7 @@ fn long_rate(rate: f64) -> Vec<u8> {
 /// The largest 64-bit number, in the encoding of headers.
 const LARGEST: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
 
-fn rejected_field<T: Stored>(header: Vec<u8>) -> &'static str {
+fn rejected_field<T: Value>(header: Vec<u8>) -> &'static str {
     match error::<T>(vec![(1, header)]) {
         Some(Error::Corrupt { field, .. }) => field,
         other => panic!("expected a named field, got {other:?}"),
@@ -383,7 +383,7 @@ fn small_payloads_may_come_out_of_line() {
     let out_of_line = forged(&header, 11..header.len() - 4, b"\0");
     let as_it_is = forged(&header, 11..header.len() - 4, &[b"\x01", &bits[..]].concat());
     assert!(same_dump(&persist::load::<BloomFilter, _>([(1, as_it_is)], &Unlimited).unwrap(), &whole));
-    type Partial = <BloomFilter as Stored>::Partial;
+    type Partial = <BloomFilter as Value>::Partial;
     let loading = Partial::begin(&out_of_line, &Unlimited).unwrap();
     assert_eq!((loading.total_bytes(), loading.received_bytes()), (64, 0));
     for end in 0..64 {

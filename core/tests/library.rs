@@ -6,7 +6,7 @@ use rollcall_core::bloom::sizing::Geometry;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo, Windowing};
 use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Limit, Parameter};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::persist::{PartialCounter, PartialFilter};
 use rollcall_core::window::{ClockSource, Time, Window};

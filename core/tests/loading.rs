@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter};
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, Stored, piece_checksum, rdb};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, piece_checksum, rdb};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
@@ -47,13 +48,13 @@ fn counters() -> [Counter; 2] {
     [counter(0.01, 20_000, 16_000), windowed]
 }
 
-fn payload<T: Stored>(value: &T) -> Vec<u8> {
+fn payload<T: Value>(value: &T) -> Vec<u8> {
     value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
 }
 
 /// Loads a value piece by piece, and checks that each piece is stored at the announced address. Returns the length of
 /// the longest piece.
-fn check_next_memory<T: Stored>(value: &T) -> usize {
+fn check_next_memory<T: Value>(value: &T) -> usize {
     let payload = payload(value);
     let mut loading = T::Partial::begin(&value.header(), &Unlimited).unwrap();
     let (mut rest, mut most) = (&payload[..], 0);
@@ -87,7 +88,7 @@ fn the_next_memory_is_where_the_next_bytes_go() {
 }
 
 /// Checks the memory of a partially loaded value before its payload, and after half of it.
-fn check_layouts<T: Stored>(value: &T) {
+fn check_layouts<T: Value>(value: &T) {
     let (header, payload) = (value.header(), payload(value));
     let mut loading = T::Partial::begin(&header, &Unlimited).unwrap();
     for half in payload.chunks((payload.len() / 2).next_multiple_of(8)).take(2) {
@@ -151,7 +152,7 @@ fn pieces_are_neither_empty_nor_longer_than_what_was_stored() {
             fields.push(Field::String(piece.to_vec()));
             position += len;
         }
-        rdb::load::<PartialFilter>(&mut Fields(&fields), &Unlimited, &mut |_| ()).map(|one| one.received_bytes())
+        rdb::load::<PartialFilter>(&mut Fields(&fields), &Unlimited).map(|one| one.received_bytes())
     };
     for lens in [&[1_000][..], &[1, 999], &[999, 1]] {
         assert_eq!(pieces(lens), Ok(1_000), "{lens:?}");

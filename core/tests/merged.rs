@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::live::{Live, Windowed};
+use rollcall_core::live::{Live, Value};
 use rollcall_core::persist::{from_bytes, to_bytes};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::Stored;
 use rollcall_core::unstable::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -38,14 +37,14 @@ fn saved_filter(filter: &BloomFilter) -> Saved {
 }
 
 /// The value after it travelled: as the bytes of a file, or as the payload of a server with compression or without.
-fn travelled<T: Stored>(value: &T, saved: impl Fn(&T) -> Saved, random: &mut Random) -> T {
+fn travelled<T: Value>(value: &T, saved: impl Fn(&T) -> Saved, random: &mut Random) -> T {
     let form = *random.of(&[None, Some(Form::Usual), Some(Form::Wide), Some(Form::Compressed)]);
     let (name, encoding, fields) = saved(value);
     let bytes = form.map_or_else(|| to_bytes(value).unwrap(), |form| encode_as(name, encoding, &fields, || form));
     from_bytes(&bytes, &Unlimited).unwrap()
 }
 
-fn add<T: Windowed>(value: &mut T, slice: u64, member: &str) {
+fn add<T: Value>(value: &mut T, slice: u64, member: &str) {
     if value.newest_slice().is_some_and(|newest| newest < slice) {
         value.advance(slice);
     }
@@ -54,7 +53,7 @@ fn add<T: Windowed>(value: &mut T, slice: u64, member: &str) {
 
 /// The value that gets all members, and the union of 1 to 5 values that get them as `part_of` says, of which each
 /// travelled.
-fn both<T: Stored + Windowed + Clone>(
+fn both<T: Value + Value + Clone>(
     empty: &T,
     members: &[(u64, String)],
     saved: impl Fn(&T) -> Saved,
@@ -79,11 +78,11 @@ fn both<T: Stored + Windowed + Clone>(
     (whole, merged)
 }
 
-fn renews<T: Windowed>(value: &T) -> bool {
+fn renews<T: Value>(value: &T) -> bool {
     value.window().is_none() || value.renews()
 }
 
-fn digest<T: Stored>(value: &T) -> Vec<Vec<u8>> {
+fn digest<T: Value>(value: &T) -> Vec<Vec<u8>> {
     let mut digest = Vec::new();
     value.digest(&mut |bytes| digest.push(bytes.to_vec()));
     digest

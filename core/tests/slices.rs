@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rollcall_core::admission::{Admission, Room, Terms};
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::live::{Live, Windowed};
+use rollcall_core::live::{Live, Value};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -23,7 +23,7 @@ fn some_items(random: &mut Random) -> Vec<String> {
 }
 
 /// What the test needs of a filter and of a counter.
-trait Value: Windowed {
+trait Value: Value {
     fn live(&mut self, time: Time) -> Live<'_, Self>;
     fn query(&self, item: &str, seconds: Option<u64>, time: Time) -> bool;
     fn members_with_ages(&self, _time: Time) -> Option<Vec<(String, u64)>> {

@@ -3,10 +3,10 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting;
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Stored, is_header, scandump};
+use rollcall_core::unstable::persist::{is_header, scandump};
 use rollcall_core::window::{ClockSource, Time};
 
 use rollcall_fuzz::values::{Dump, reload, same_dump, windowed, windowed_counter};
@@ -20,7 +20,7 @@ fn day(slices: u32, clock_source: ClockSource, refresh: bool) -> Windowing {
 }
 
 /// Dumps a value call by call. Before call number `at`, `between` changes the value.
-fn scan<T: Stored>(value: &mut T, at: usize, between: impl Fn(&mut T)) -> Result<Dump, Error> {
+fn scan<T: Value>(value: &mut T, at: usize, between: impl Fn(&mut T)) -> Result<Dump, Error> {
     let (mut chunks, mut iterator) = (Vec::new(), 0);
     loop {
         if chunks.len() == at {
@@ -36,19 +36,19 @@ fn scan<T: Stored>(value: &mut T, at: usize, between: impl Fn(&mut T)) -> Result
 }
 
 /// Loads the header of one dump with the chunks of another.
-fn load_mixed<T: Stored>(header: &Dump, rest: Dump) -> Result<T, Error> {
+fn load_mixed<T: Value>(header: &Dump, rest: Dump) -> Result<T, Error> {
     persist::load(header.iter().take(1).cloned().chain(rest.into_iter().skip(1)), &Unlimited)
 }
 
 /// Begins `slices` further slices.
-fn pass<T: Windowed>(value: &mut T, slices: u64) {
+fn pass<T: Value>(value: &mut T, slices: u64) {
     let newest = value.newest_slice().unwrap();
     drop(value.advance(newest + slices));
 }
 
 /// A value whose window moves between two chunks ends a dump: the dumping side returns an error, and the loading side
 /// rejects mixed chunks.
-fn check_dump_ends_with_its_slice<T: Stored + Windowed>(mut value: T) {
+fn check_dump_ends_with_its_slice<T: Value + Value>(mut value: T) {
     let chunks = scan(&mut value, usize::MAX, |_| ()).unwrap();
     assert!(chunks.len() > 1 && is_header(chunks[0].0) && !is_header(chunks[1].0));
     // Some clients store integers as doubles, which are exact up to 2^53.

@@ -1,7 +1,7 @@
 //! Tests the headers of windowed counters, and the memory of one.
 
 use rollcall_core::counting::{Counter, Params};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time, Window};
 

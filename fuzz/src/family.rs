@@ -3,10 +3,10 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::{Counter, diff_card, inter_card};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::persist::{Partial, Stored, rdb, redisbloom};
+use rollcall_core::unstable::persist::{Partial, rdb, redisbloom};
 use rollcall_core::window::Time;
 
 use crate::fields::{Field, Fields, written};
@@ -21,7 +21,7 @@ const ASKED: usize = 16;
 const TIMES: [Time; 4] = [Time::Reached, Time::At(0), Time::At(1_800_000_000), Time::At(u64::MAX)];
 
 /// A filter or a counter, as the fuzz targets use it.
-pub trait Family: Stored + Windowed {
+pub trait Family: Value + Value {
     /// Makes a value from the input, with the items that the input chooses.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ pub trait Family: Stored + Windowed {
 /// If loading fails.
 pub fn load_ours<L: Partial>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
     let mut source = Fields(fields);
-    let loading = rdb::load(&mut source, limit, &mut |_| ())?;
+    let loading = rdb::load(&mut source, limit)?;
     all_read(source)?;
     Ok(loading)
 }
@@ -87,10 +87,10 @@ impl Family for BloomFilter {
 
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
         if self.layout() == BitLayout::Lines {
-            return load_ours::<<Self as Stored>::Partial>(fields, limit)?.finish();
+            return load_ours::<<Self as Value>::Partial>(fields, limit)?.finish();
         }
         let mut source = Fields(fields);
-        let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit, &mut |_| ())?;
+        let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit)?;
         all_read(source)?;
         Ok(filter)
     }
@@ -136,7 +136,7 @@ impl Family for Counter {
     }
 
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
-        load_ours::<<Self as Stored>::Partial>(fields, limit)?.finish()
+        load_ours::<<Self as Value>::Partial>(fields, limit)?.finish()
     }
 
     fn check_answers(&self) {

@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 
 use rollcall_core::error::{Error, Limit as Rejecting};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::SizeLimit;
 
 use crate::input::Input;
@@ -48,7 +48,7 @@ impl Limit {
     }
 
     /// Number of bytes of memory that a value takes.
-    pub fn taken_by<T: Windowed>(&self, value: &T) -> u64 {
+    pub fn taken_by<T: Value>(&self, value: &T) -> u64 {
         self.taken::<T>(|visit| value.heap_layouts(visit))
     }
 

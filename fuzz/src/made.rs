@@ -3,7 +3,7 @@
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::bloom::classic::{Rules, Shape};
 use rollcall_core::window::{ClockSource, Time, Window};

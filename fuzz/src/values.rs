@@ -3,10 +3,10 @@
 use rollcall_core::bloom::{self, BloomFilter};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, dump_partial, rdb, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialFilter, dump_partial, rdb, redisbloom};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::fields::{Field, Fields, written};
@@ -14,7 +14,7 @@ use crate::fields::{Field, Fields, written};
 pub type Dump = Vec<(u64, Vec<u8>)>;
 
 /// The chunks of a dump, each as a separate vector.
-pub fn dump_of<T: Stored>(value: &T) -> Dump {
+pub fn dump_of<T: Value>(value: &T) -> Dump {
     persist::dump(value).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
@@ -24,18 +24,18 @@ pub fn dump_of_loading<L: Partial>(loading: &L) -> Dump {
 }
 
 /// Whether two values are equal in every bit, compared by their dumps.
-pub fn same_dump<T: Stored>(a: &T, b: &T) -> bool {
+pub fn same_dump<T: Value>(a: &T, b: &T) -> bool {
     persist::dump(a).eq(persist::dump(b))
 }
 
-pub fn reload<T: Stored>(value: &T) -> T {
+pub fn reload<T: Value>(value: &T) -> T {
     persist::load(persist::dump(value), &Unlimited).unwrap()
 }
 
 /// Loads an RDB value, complete or not, and checks that no field is left over.
 pub fn load_rdb<L: Partial>(fields: &[Field]) -> Result<L, Error> {
     let mut source = Fields(fields);
-    let loading = rdb::load(&mut source, &Unlimited, &mut |_| ())?;
+    let loading = rdb::load(&mut source, &Unlimited)?;
     assert!(source.0.is_empty(), "{:?}", source.0);
     Ok(loading)
 }
@@ -43,13 +43,13 @@ pub fn load_rdb<L: Partial>(fields: &[Field]) -> Result<L, Error> {
 /// Loads a filter from an RDB value in RedisBloom's encoding version 4, and checks that no field is left over.
 pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
     let mut source = Fields(fields);
-    let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())?;
+    let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited)?;
     assert!(source.0.is_empty(), "{:?}", source.0);
     Ok(filter)
 }
 
 /// The RDB value of a complete value, in Rollcall's format.
-pub fn rdb_of<T: Stored>(value: &T) -> Vec<Field> {
+pub fn rdb_of<T: Value>(value: &T) -> Vec<Field> {
     written(|sink| rdb::save(value, sink))
 }
 
@@ -75,7 +75,7 @@ pub fn filter_of_rdb(layout: bloom::BitLayout, fields: &[Field]) -> Result<Bloom
 }
 
 /// A partially loaded value that has received the first `bytes` bytes of the payload of `value`.
-pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Partial {
+pub fn cut_after<T: Value>(value: &T, bytes: u64) -> T::Partial {
     let mut loading = T::Partial::begin(&value.header(), &Unlimited).unwrap();
     value.payload().up_to(bytes).pieces(usize::MAX).for_each(|(_, piece)| loading.push(&piece).unwrap());
     assert_eq!(loading.received_bytes(), bytes);
@@ -83,7 +83,7 @@ pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Partial {
 }
 
 /// Completes the partially loaded value with the rest of the payload of `value`.
-pub fn completed<T: Stored>(mut loading: T::Partial, value: &T) -> T {
+pub fn completed<T: Value>(mut loading: T::Partial, value: &T) -> T {
     let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
     loading.push(&payload[loading.received_bytes() as usize..]).unwrap();
     loading.finish().unwrap()

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::live::{Live, Windowed};
+use rollcall_core::live::{Live, Value};
 
 use crate::arguments::{Limit, Whole, time};
 use crate::errors::{ADMISSION, ADMISSIONS, raised};
@@ -11,7 +11,7 @@ use crate::guarded::Guarded;
 use crate::items::{Items, LONG};
 
 /// Admits `items` to the value: returns the list of their outcomes, and `with_room` also the room.
-pub(crate) fn admit<'py, T: Windowed + Send + Sync>(
+pub(crate) fn admit<'py, T: Value + Send + Sync>(
     value: &Guarded<T>,
     items: Items<'py>,
     terms: Terms,

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit};
 use rollcall_core::window::{ClockSource, Time};
 
@@ -102,7 +102,7 @@ pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
 
 /// The time for a call on `value`. A window with the system clock gets `now` or the present time; other values get the
 /// time that they have reached.
-pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
+pub(crate) fn time(value: &impl Value, now: Option<Whole>) -> Time {
     let asks = value.window().is_some_and(|window| window.clock_source() == ClockSource::System);
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
 }

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Partial, Stored, push_chunk, scandump};
+use rollcall_core::live::Value;
+use rollcall_core::unstable::persist::{Partial, push_chunk, scandump};
 
 use crate::arguments::Limit;
 use crate::errors::raised;
@@ -13,7 +14,7 @@ use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
 /// The next iterator and the chunk, as SCANDUMP replies them for `value` and `iterator`.
-pub(crate) fn scan<'py, T: Stored + Sync>(
+pub(crate) fn scan<'py, T: Value + Sync>(
     py: Python<'py>,
     value: &Guarded<T>,
     iterator: u64,

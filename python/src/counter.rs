@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{Counter as Count, Estimated, Params, View};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Window};
 
 use crate::admission::admit;

@@ -1,7 +1,7 @@
 //! Equality of counters.
 
 use rollcall_core::counting::Counter;
-use rollcall_core::unstable::persist::Stored;
+use rollcall_core::live::Value;
 
 /// Whether two counters have equal parameters and equal members or bits, last added in the same slices.
 pub(crate) fn are_equal(one: &Counter, other: &Counter) -> bool {

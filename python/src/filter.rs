@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Present, Windowing};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::ClockSource;
 

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use rollcall_core::live::Value;
+use rollcall_core::persist;
 use rollcall_core::persist::file::{self, Entry, FileError, Writer};
-use rollcall_core::persist::{self, Value};
 
 use crate::arguments::Limit;
 use crate::errors::{raised, raised_of_file};

@@ -1,7 +1,7 @@
 //! The commands BF.* and RF.*, which work on Bloom filters.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Present, SubFilterInfo};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 use rollcall_core::unstable::size_limit::try_reserve;
 

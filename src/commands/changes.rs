@@ -9,7 +9,7 @@ use std::iter::once;
 use rollcall_core::admission::{Admission, Room, Terms};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::live::{Live, Outcome, Windowed};
+use rollcall_core::live::{Live, Outcome, Value};
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
@@ -31,13 +31,13 @@ use crate::types::totals::ITEMS;
 
 /// The time at which the running command changes `value`.
 #[inline]
-fn time_of_change<T: Windowed>(ctx: Ctx, value: &T) -> Time {
+fn time_of_change<T: Value>(ctx: Ctx, value: &T) -> Time {
     if value.window().is_none() || must_obey(ctx) { Time::Reached } else { time_of(ctx, [value]) }
 }
 
 /// A handle to change `value` at the time of the running command.
 #[inline]
-fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
+fn live<'v, T: Value>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     let time = time_of_change(ctx, value);
     Live::new(value, time)
 }
@@ -286,7 +286,7 @@ pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
 }
 
 /// Admits `items`. Returns an answer for each, and with a time `now` the room that is left then.
-fn answers_of<'i, T: Windowed>(
+fn answers_of<'i, T: Value>(
     live: &mut Live<'_, T>,
     items: impl ExactSizeIterator<Item = &'i [u8]> + Clone,
     terms: Terms,

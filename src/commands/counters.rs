@@ -2,7 +2,7 @@
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
-use rollcall_core::live::{Live, Windowed};
+use rollcall_core::live::{Live, Value};
 use rollcall_core::window::Window;
 
 use super::windows;

@@ -6,7 +6,7 @@
 use redis_module::raw::RedisModuleType;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, Windowing};
 use rollcall_core::error::{Error, Parameter};
-use rollcall_core::live::{Live, Windowed};
+use rollcall_core::live::{Live, Value};
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::expansion_error;

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use rollcall_core::error::Error;
 use rollcall_core::persist::file::FileError;
-use rollcall_core::unstable::persist::{Partial, from_bytes_filling};
+use rollcall_core::persist::from_bytes;
+use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::unstable::wire::StillLoading;
 
@@ -13,7 +14,6 @@ use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::metrics::CORRUPT_REJECTED;
-use crate::server::pages::make_resident;
 use crate::server::reclaim;
 use crate::types::entry::{KeyEntry, entry_of, no_classic, peek_entry, set_entry};
 use crate::types::family::{Family, State, change, serves_classic};
@@ -75,7 +75,7 @@ pub(super) fn dispose<T: Family>(value: T) {
 
 /// Reads a value from the bytes of a `DUMP` payload or a file, the argument `number` of these.
 pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &ServerLimit) -> Result<T, CommandError> {
-    let value = match from_bytes_filling::<T>(bytes, limit, &mut make_resident) {
+    let value = match from_bytes::<T>(bytes, limit) {
         Ok(value) => value,
         Err(FileError::Value(error)) if !matches!(error, Error::Corrupt { .. }) => return Err(error.into()),
         Err(error) => {

@@ -3,7 +3,7 @@
 use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::args::{self, Opt, Options, narrow};
@@ -21,7 +21,7 @@ const SLICES_OF_COUNTERS: u32 = 12;
 /// The time at which `values` are read: the current time if any window follows the system clock, else 0, which has no
 /// effect.
 #[inline]
-pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
+pub(super) fn time_of<'v, T: Value + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
     let mut windows = values.into_iter().filter_map(|value| value.window());
     if windows.any(|window| window.clock_source() == ClockSource::System) {
         Time::At(ctx.now_seconds())
@@ -32,7 +32,7 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
 
 /// The expiry of a key with a `VOLATILE` window, in milliseconds since 1970: 1 ms before its window becomes empty.
 /// `None` for other values, and for a replicated command, because the primary sends the expiry.
-pub(super) fn expiry_of<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
+pub(super) fn expiry_of<T: Value>(ctx: Ctx, value: &T) -> Option<i64> {
     let (window, newest) = value.window().zip(value.newest_slice())?;
     if !window.is_volatile() || must_obey(ctx) {
         return None;
@@ -129,7 +129,7 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
 /// Checks that the window options of an `INSERT` or `ADMIT` are those of the key that exists. How a key forgets must
 /// not differ from what a caller asks for without an error. Options that were not given are not compared, and neither
 /// is `MANUAL`, which `ADVANCE CLOCK` may have ended.
-pub(super) fn check_given<T: Windowed>(value: &T, given: &args::WindowOptions) -> Result<(), CommandError> {
+pub(super) fn check_given<T: Value>(value: &T, given: &args::WindowOptions) -> Result<(), CommandError> {
     let Some(seconds) = given.seconds else { return Ok(()) };
     // A new window has as few slices as cover it.
     let covering = |slices: u64| seconds.div_ceil(seconds.div_ceil(slices));

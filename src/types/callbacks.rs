@@ -20,7 +20,6 @@ use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
-use crate::server::pages::make_resident;
 use crate::server::{reclaim, slot_import};
 
 /// Registers a data type with the server. The error names the type if another module has registered this name.
@@ -97,7 +96,7 @@ pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encodi
 pub unsafe extern "C" fn rdb_load_classic(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     // SAFETY: the server passes a live `io`.
     load(unsafe { Rdb::new(io) }, encoding, |rdb, encoding, limit| {
-        redisbloom::load_rdb(rdb, encoding, limit, &mut make_resident).map(State::Ready)
+        redisbloom::load_rdb(rdb, encoding, limit).map(State::Ready)
     })
 }
 

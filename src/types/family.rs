@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 use rollcall_core::error::Error;
-use rollcall_core::live::{Live, Windowed};
+use rollcall_core::live::{Live, Value};
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{ChunkFormat, Partial, Stored, redisbloom};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, redisbloom};
 use rollcall_core::unstable::wire;
 
 use super::names::Prefix;
@@ -20,10 +20,9 @@ use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::ffi::{Args, Ctx, OwnedString};
 use crate::server::metrics::Metric;
-use crate::server::pages::make_resident;
 
 /// A value in a key: complete, or partially loaded from dump chunks.
-pub enum State<T: Stored> {
+pub enum State<T: Value> {
     Ready(T),
     /// Boxed, so that the enum is no larger than a complete value.
     Partial(Box<T::Partial>),
@@ -104,7 +103,7 @@ impl AddedItems {
 pub type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
 
 /// Filters or counters: all that differs between them in this module.
-pub trait Family: Stored + Windowed + FromIterator<&'static [u8]> {
+pub trait Family: Value + Value + FromIterator<&'static [u8]> {
     /// The parameters with which a command creates a value.
     type Creation: PartialEq + Copy + 'static;
 
@@ -268,7 +267,7 @@ pub fn load<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Siz
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
-    let state = State::from_partial(rdb::load(source, limit, &mut make_resident)?)?;
+    let state = State::from_partial(rdb::load(source, limit)?)?;
     match std::ptr::eq(T::data_type(&state), T::OWN_TYPE) {
         true => Ok(state),
         false => Err(Error::corrupt("layout", "lines, or a partially loaded filter", "a complete classic filter")),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use rollcall_core::persist::Value as Stored;
+use rollcall_core::live::Value as Stored;
 use rollcall_core::persist::file::{self, Entry, FileError, Kind};
 use rollcall_core::size_limit::SizeLimit;
 

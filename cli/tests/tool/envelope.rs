@@ -15,7 +15,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    pub fn load<T: persist::Value>(&self) -> T {
+    pub fn load<T: rollcall_core::live::Value>(&self) -> T {
         persist::load(self.chunks.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited).unwrap()
     }
 }

@@ -1,7 +1,7 @@
 //! Tests that the figures of `plan` are those of real values.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time};
 

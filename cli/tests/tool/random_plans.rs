@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use rollcall_core::counting::{Counter, Params};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::hash64;

@@ -6,7 +6,7 @@ use super::params::{BitLayout, Params, Windowing};
 use super::sub_filter::{Spec, SubFilter, SubFilterInfo, hash, num_items};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::live::{Live, Windowed};
+use crate::live::{Live, Value};
 use crate::size_limit::{SizeLimit, Unlimited, try_collect_ok, try_to_vec};
 use crate::window::{Time, Window};
 
@@ -14,6 +14,8 @@ mod admit;
 pub(crate) mod changes;
 pub(crate) mod generations;
 mod merge;
+pub(crate) mod stored;
+mod value;
 
 use generations::{Generation, Generations, Parts};
 
@@ -496,7 +498,7 @@ impl From<SubFilter> for BloomFilter {
 ///
 /// ```
 /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
-/// use rollcall_core::live::Windowed;
+/// use rollcall_core::live::Value;
 /// use rollcall_core::size_limit::Unlimited;
 /// use rollcall_core::window::{ClockSource, Time};
 ///

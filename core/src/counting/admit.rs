@@ -6,7 +6,7 @@ use crate::counting::held::members::record::{Member, counted_bytes};
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::table_hash;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 

@@ -12,7 +12,7 @@ use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Spec};
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::marks::CHUNK;
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;

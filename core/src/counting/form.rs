@@ -114,7 +114,7 @@ mod tests {
     use crate::counting::counter::tests::{RATES, counter, params, words};
     use crate::counting::payload::tests::encode;
     use crate::error::Parameter;
-    use crate::live::Windowed;
+    use crate::live::Value;
     use crate::size_limit::MaxBytes;
     use proptest::collection::vec;
     use proptest::prelude::*;

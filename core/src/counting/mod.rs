@@ -34,13 +34,14 @@ pub(crate) mod estimate;
 pub(crate) mod form;
 pub(crate) mod held;
 pub(crate) mod layout;
-mod live;
 pub(crate) mod params;
 pub(crate) mod payload;
 pub(crate) mod sample;
 mod sets;
+pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
+mod value;
 pub(crate) mod view;
 
 pub use counter::Counter;

@@ -22,7 +22,6 @@ use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::held::Held;
 use crate::counting::held::cells;
-use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::{Own, Place, Slots};
 use crate::counting::layout::{Layout, SegmentCounts};
@@ -219,13 +218,6 @@ impl Counter {
             Held::Exact(members) => Cow::Borrowed(members.as_bytes()),
             Held::Estimating(slots) => Cow::Owned(encode(slots, self.ages())),
         }
-    }
-
-    /// The members of an exact counter, with their slice tags if it has a window. The result is `None` if the counter
-    /// estimates.
-    pub(crate) fn records(&self) -> Option<Vec<(Member<'_>, Option<u8>)>> {
-        let has_tags = self.ages().has_tags();
-        Some(self.held.members()?.iter().map(|(tag, member)| (member, has_tags.then_some(tag))).collect())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::counting::view::tests::standing;
 use crate::counting::{diff_card, inter_card, union_card};
 use crate::error::{Error, Parameter};
 use crate::heap::Mover;
-use crate::live::{Outcome, Windowed};
+use crate::live::{Outcome, Value};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use crate::window::{ClockSource, Mark, Move};
 use crate::window::{Time, Window};

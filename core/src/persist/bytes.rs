@@ -2,8 +2,8 @@
 
 use super::dump_payload;
 use super::file::{Entry, FileError, MAGIC, Writer, read_one};
-use super::value::Value;
 use crate::error;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The largest number of bytes besides the payload, per MiB of payload (rounded up).
@@ -44,16 +44,7 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
 /// # Errors
 /// A [`FileError`] says why the bytes are neither a file nor a payload with one value of this type.
 pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
-    from_bytes_filling(bytes, limit, &mut |_| {})
-}
-
-/// Like [`from_bytes`]. See [`rdb::load`](super::rdb::load) for `will_fill`.
-pub fn from_bytes_filling<T: Value>(
-    bytes: &[u8],
-    limit: &impl SizeLimit,
-    will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<T, FileError> {
-    if bytes.starts_with(&MAGIC) { read_one(bytes, limit) } else { dump_payload::load(bytes, limit, will_fill) }
+    if bytes.starts_with(&MAGIC) { read_one(bytes, limit) } else { dump_payload::load(bytes, limit) }
 }
 
 #[cfg(test)]

@@ -15,11 +15,12 @@
 
 use std::borrow::Cow;
 
-use super::payload::Payload;
-use super::value::{ChunkFormat, Partial, Stored, Value};
 use crate::error::{Error, Limit};
 use crate::hash::checksum;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::stored::payload::Payload;
+use crate::stored::{ChunkFormat, Partial};
 
 /// The largest chunk that `SCANDUMP` and a rewritten AOF have, in bytes. The server's main thread copies 1 MiB in about
 /// 2 ms. Chunks of any size can be loaded.
@@ -36,7 +37,7 @@ const POSITION_BITS: u32 = 43;
 /// its next chunk shows that it must start again.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
-/// The high bits of a `SCANDUMP` iterator, which encode the newest slice of the value ([`Stored::stamp`]).
+/// The high bits of a `SCANDUMP` iterator, which encode the newest slice of the value .
 fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
@@ -87,8 +88,8 @@ fn chunk_of<'a>(
 /// # Errors
 /// [`Error::Stale`] if a slice has begun since the call that returned `iterator`, [`Error::OutOfMemory`], and
 /// [`Error::TooLarge`] for a windowed value of more than 8 TiB.
-pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
-    let stamp = stamp_bits(value.stamp());
+pub fn scandump<T: Value>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
+    let stamp = stamp_bits(value.newest_slice().unwrap_or(0));
     if iterator == 0 {
         return Ok((1 | stamp, Cow::Owned(value.header())));
     }

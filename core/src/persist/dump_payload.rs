@@ -16,13 +16,13 @@ use std::borrow::Cow;
 
 use crc_fast::CrcAlgorithm::Crc64Redis;
 
-use super::codec::expect;
 use super::file::FileError;
-use super::rdb::{self, Source};
-use super::redisbloom;
-use super::value::{Kind, Partial, Stored};
+use super::rdb;
 use crate::error::Error;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_zeroed};
+use crate::stored::codec::expect;
+use crate::stored::{Kind, Partial, Source};
 use crate::wire::{StillLoading, TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 
 /// The type of a module's value.
@@ -54,16 +54,12 @@ const LINES: &[u8] = TYPE_OF_LINES.as_bytes();
 const CLASSIC: &[u8] = TYPE_OF_CLASSIC.as_bytes();
 const COUNTERS: &[u8] = TYPE_OF_COUNTERS.as_bytes();
 
-/// Reads a complete value. See [`rdb::load`] for `will_fill`.
+/// Reads a complete value.
 ///
 /// # Errors
 /// [`FileError::NotAFile`] if the bytes are no `DUMP` payload, [`FileError::OtherType`] for a value of another data
 /// type, and [`FileError::Value`].
-pub(super) fn load<T: Stored>(
-    bytes: &[u8],
-    limit: &impl SizeLimit,
-    will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<T, FileError> {
+pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
     let (value, sum) = bytes.split_last_chunk().ok_or(FileError::NotAFile)?;
     let (sum, own) = (u64::from_le_bytes(*sum), crc_fast::checksum(Crc64Redis, value));
     // Only a module's value is worth naming what is damaged: other bytes are more likely no payload at all.
@@ -80,12 +76,9 @@ pub(super) fn load<T: Stored>(
     let value = match (&name[..], T::KIND) {
         (LINES, Kind::Filter) | (COUNTERS, Kind::Counter) => {
             expect("encoding version", rdb::ENCODING, encoding)?;
-            complete(rdb::load::<T::Partial>(&mut fields, limit, will_fill)?)?
+            complete(rdb::load::<T::Partial>(&mut fields, limit)?)?
         }
-        (CLASSIC, Kind::Filter) => {
-            let filter = redisbloom::load_rdb(&mut fields, encoding, limit, will_fill)?;
-            T::from_classic(filter).ok_or_else(other_type)?
-        }
+        (CLASSIC, Kind::Filter) => T::load_classic(&mut fields, encoding, limit).ok_or_else(other_type)??,
         (LINES | CLASSIC, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Filter }),
         (COUNTERS, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Counter }),
         _ => return Err(other_type()),

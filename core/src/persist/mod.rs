@@ -69,32 +69,27 @@
 //! | RDB, DUMP | a string | its length, then pieces, each with a checksum | `rdb.rs`, `dump_payload.rs` |
 //! | SCANDUMP, AOF | chunk 1 | further chunks, each a piece and its checksum | `chunks.rs` |
 //!
-//! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is a
-//! part of the header (`inline.rs`). `bloom.rs` and `counting.rs` write and read the fields of the headers.
+//! A header begins with a byte for its kind and version, and ends with a checksum (`stored/codec.rs`). A small payload
+//! is a part of the header (`stored/inline.rs`). `bloom/filter/stored/lines.rs` and `counting/stored.rs` write and read
+//! the fields of the headers.
 //!
-//! RedisBloom-compatible filters are stored as RedisBloom stores them (`redisbloom.rs`), without kind and checksums.
-//! `filter.rs` distinguishes the two formats. A partially loaded RedisBloom-compatible filter is stored in RDB files as
-//! `rdb.rs` describes, with RedisBloom's header.
+//! RedisBloom-compatible filters are stored as RedisBloom stores them (`bloom/filter/stored/redisbloom.rs`), without
+//! kind and checksums. A partially loaded RedisBloom-compatible filter is stored in RDB files as `rdb.rs` describes,
+//! with RedisBloom's header.
 //!
 //! Files (`file/`) contain dumps of any number of values, and checksums of their own.
 //!
 //! Loading trusts no input. Lengths are checked before anything is allocated. Fields that follow from the parameters
 //! are computed again and compared. Errors name the wrong field ([`Error::Corrupt`](crate::error::Error::Corrupt)).
 
-pub(crate) mod bloom;
 pub(crate) mod bytes;
 pub(crate) mod chunks;
-mod codec;
-pub(crate) mod counting;
 mod dump_payload;
 pub mod file;
-pub(crate) mod filter;
-mod inline;
-pub(crate) mod payload;
 pub(crate) mod rdb;
-pub(crate) mod redisbloom;
-pub(crate) mod value;
+
+#[cfg(test)]
+mod tests;
 
 pub use bytes::{from_bytes, to_bytes};
 pub use chunks::{dump, load};
-pub use value::Value;

@@ -1,19 +1,21 @@
-//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] stand for the server, so that tests need none.
+//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] stand for the server,
+//! so that tests need none.
 //!
 //! A value in this library's own format is its header and, unless the payload is inline, the number of payload bytes,
 //! the checksum of that number, and pieces with their checksums (docs/persistence.md#where-header-and-payload-go). The
 //! number has a checksum, because a damaged number could make a complete value look incomplete.
 //!
-//! Complete filters in RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
+//! Complete filters in RedisBloom's layout are stored as RedisBloom stores them .
 
 use super::chunks::{check_piece, piece_checksum};
-use super::codec::expect;
-use super::payload::Payload;
-use super::value::{ChunkFormat, Partial, Stored};
 use crate::bits;
 use crate::error::Error;
 use crate::hash::checksum;
+use crate::live::Value;
 use crate::size_limit::SizeLimit;
+use crate::stored::codec::expect;
+use crate::stored::payload::Payload;
+use crate::stored::{ChunkFormat, Partial, Sink, Source};
 
 /// The version number that the server stores with this module's RDB values. It changes only if the sequence of numbers
 /// and strings changes. Headers have their own version.
@@ -23,44 +25,8 @@ pub const ENCODING: u32 = 1;
 /// that saving and loading need.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// The destination of a value that is saved in RDB format.
-pub trait Sink {
-    /// Writes an unsigned number.
-    fn unsigned(&mut self, value: u64);
-
-    /// Writes a double.
-    fn double(&mut self, value: f64);
-
-    /// Writes a string.
-    fn string(&mut self, bytes: &[u8]);
-}
-
-/// The source of a value that is loaded from RDB format. Errors name the field.
-pub trait Source {
-    /// The bytes of a string.
-    type Bytes: AsRef<[u8]>;
-
-    /// Reads an unsigned number.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the next element is not an unsigned number.
-    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error>;
-
-    /// Reads a double.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the next element is not a double.
-    fn double(&mut self, field: &'static str) -> Result<f64, Error>;
-
-    /// Reads a string.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the next element is not a string.
-    fn string(&mut self, field: &'static str) -> Result<Self::Bytes, Error>;
-}
-
 /// Writes a complete value to `sink`.
-pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
+pub fn save<T: Value>(value: &T, sink: &mut impl Sink) {
     let (header, payload) = (value.header(), value.payload());
     if payload.is_empty() {
         return sink.string(&header);
@@ -99,16 +65,11 @@ fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &m
     }
 }
 
-/// Reads a complete or partially loaded value. `will_fill` is called with memory that is about to be overwritten
-/// completely, so that a server may ask the kernel for all pages at once.
+/// Reads a complete or partially loaded value.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the wrong field. Also [`Error::TooLarge`] and [`Error::OutOfMemory`].
-pub fn load<L: Partial>(
-    source: &mut impl Source,
-    limit: &impl SizeLimit,
-    will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<L, Error> {
+pub fn load<L: Partial>(source: &mut impl Source, limit: &impl SizeLimit) -> Result<L, Error> {
     let header = source.string("header")?;
     let mut partial = L::begin(header.as_ref(), limit)?;
     if partial.total_bytes() == 0 {
@@ -128,7 +89,7 @@ pub fn load<L: Partial>(
         Error::check_field(is_within, "payload piece", format_args!("1 to {missing} bytes"), piece.len())?;
         check_piece(piece, position, fingerprint, sum)?;
         if bits::fills_every_page(piece) {
-            will_fill(partial.next_memory(piece.len()));
+            limit.will_fill(partial.next_memory(piece.len()));
         }
         partial.push(piece)?;
     }

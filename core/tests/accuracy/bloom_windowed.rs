@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use rollcall_core::bloom::{BloomFilter, Params, Windowing};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time};
 

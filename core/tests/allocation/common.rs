@@ -4,9 +4,10 @@ use std::fmt::Debug;
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, Stored, push_chunk, rdb, scandump};
+use rollcall_core::unstable::persist::{Partial, push_chunk, rdb, scandump};
 
 use crate::failing::with_failure;
 use rollcall_fuzz::fields::{Field, Fields};
@@ -85,7 +86,7 @@ pub fn add_all_failures<T>(
     unreachable!()
 }
 /// Loads a dump step by step, with every large allocation of each step failing once.
-pub fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
+pub fn assert_dumps_load_or_fail<T: Value>(value: &T) {
     let dump = dump_of(value);
     reading_fails_cleanly("load", || {
         persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited)
@@ -108,7 +109,7 @@ pub fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
     assert!(same_dump(&finished.unwrap(), value));
 }
 
-pub fn assert_scandump_fails_or_gives<T: Stored>(value: &T) {
+pub fn assert_scandump_fails_or_gives<T: Value>(value: &T) {
     let dump = dump_of(value);
     let (mut iterator, _) = scandump(value, 0).unwrap();
     while iterator != 0 {
@@ -127,5 +128,5 @@ pub fn assert_scandump_fails_or_gives<T: Stored>(value: &T) {
 }
 
 pub fn assert_rdb_loads_or_fails<L: Partial + Debug>(fields: &[Field]) {
-    reading_fails_cleanly("RDB", || rdb::load::<L>(&mut Fields(fields), &Unlimited, &mut |_| ()));
+    reading_fails_cleanly("RDB", || rdb::load::<L>(&mut Fields(fields), &Unlimited));
 }

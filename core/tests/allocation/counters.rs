@@ -3,9 +3,9 @@
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{self, Counter, View, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialCounter, Stored};
+use rollcall_core::unstable::persist::{Partial, PartialCounter};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::common::{

@@ -14,10 +14,10 @@ use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter, View, diff, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, Stored, rdb, redisbloom, scandump};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, rdb, redisbloom, scandump};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::counters::same_counter;
@@ -148,11 +148,9 @@ fn of_filters() -> Operations {
         all.extend(stored(kind, make, same_filter));
         let fields = move || rdb_of_filter(&make());
         let load: Operation = match make().layout() {
-            BitLayout::Lines => {
-                reading(fields, |fields| rdb::load::<PartialFilter>(&mut Fields(fields), &Unlimited, &mut |_| ()))
-            }
+            BitLayout::Lines => reading(fields, |fields| rdb::load::<PartialFilter>(&mut Fields(fields), &Unlimited)),
             BitLayout::Classic => reading(fields, |fields| {
-                redisbloom::load_rdb(&mut Fields(fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
+                redisbloom::load_rdb(&mut Fields(fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited)
             }),
         };
         all.push((format!("load from RDB a {kind}"), load));
@@ -276,14 +274,14 @@ fn of_counters() -> Operations {
             }
         }
         all.extend(stored(kind, make, same_counter));
-        let load = |fields: &Vec<_>| rdb::load::<PartialCounter>(&mut Fields(fields), &Unlimited, &mut |_| ());
+        let load = |fields: &Vec<_>| rdb::load::<PartialCounter>(&mut Fields(fields), &Unlimited);
         all.push((format!("load from RDB a {kind}"), reading(move || rdb_of(&make()), load)));
     }
     all
 }
 
 /// The operations that store a value of this kind and load it again.
-fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T, &T) -> bool) -> Operations {
+fn stored<T: Value + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T, &T) -> bool) -> Operations {
     let name = |what: &str| format!("{what} a {kind}");
     let half = move || cut_after(&make(), make().payload().len() / 2);
     let rest = move || {

@@ -2,9 +2,9 @@
 
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialFilter, redisbloom};
 use rollcall_core::window::{ClockSource, Time};
 
 use crate::common::{
@@ -31,7 +31,7 @@ fn filters() -> Vec<BloomFilter> {
     filters
 }
 
-/// Windowed filters: one that grew in its last slice, and one whose newest generation is full.
+/// Value filters: one that grew in its last slice, and one whose newest generation is full.
 fn windows() -> Vec<BloomFilter> {
     let [renewing, other] =
         [true, false].map(|refresh| Windowing::new(86_400, 2, ClockSource::Manual, refresh).unwrap());
@@ -197,7 +197,7 @@ fn filters_are_loaded_or_not_at_all() {
         match filter.layout() {
             BitLayout::Lines => assert_rdb_loads_or_fails::<PartialFilter>(&fields),
             BitLayout::Classic => reading_fails_cleanly("RDB of RedisBloom", || {
-                redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
+                redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited)
             }),
         }
     }

@@ -27,7 +27,7 @@ fn load_rdb(fields: &[Field]) -> Result<BloomFilter, Error> {
 }
 
 fn load_rdb_of(encoding: u32, fields: &[Field], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
-    redisbloom::load_rdb(&mut Fields(fields), encoding, limit, &mut |_| ())
+    redisbloom::load_rdb(&mut Fields(fields), encoding, limit)
 }
 
 /// A description of the damage, a function that makes it, and the fields that the errors name: for the dump, then for

@@ -88,7 +88,7 @@ fn goldens() -> Vec<(Golden, Option<BloomFilter>)> {
 }
 
 fn load_rdb(fields: &[Field], encoding: u32) -> BloomFilter {
-    redisbloom::load_rdb(&mut Fields(fields), encoding, &Unlimited, &mut |_| ()).unwrap()
+    redisbloom::load_rdb(&mut Fields(fields), encoding, &Unlimited).unwrap()
 }
 
 fn probes(count: usize) -> Vec<Vec<u8>> {

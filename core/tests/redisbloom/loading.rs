@@ -2,17 +2,16 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::persist::{
-    ChunkFormat, Partial, PartialFilter, Stored, is_redisbloom_header, push_chunk, rdb,
-};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, is_redisbloom_header, push_chunk, rdb};
 
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Fields, HeaderOf, classic, dump_of, grown, params, written};
 
 fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<PartialFilter, Error> {
-    rdb::load(&mut Fields(fields), limit, &mut |_| ())
+    rdb::load(&mut Fields(fields), limit)
 }
 
 /// Rollcall's headers are distinguished from RedisBloom's, even if RedisBloom's item count looks like the kind byte of
@@ -27,7 +26,7 @@ fn headers_are_distinguished() {
         // RedisBloom's header claims this number of items and of bits. The kernel provides memory only on first use,
         // so the test uses little.
         (header.links[0].bits, header.links[0].bytes) = (size.next_multiple_of(64), size.next_multiple_of(64) / 8);
-        match <BloomFilter as Stored>::Partial::begin(&header.bytes(), &MaxBytes(1 << 30)) {
+        match <BloomFilter as Value>::Partial::begin(&header.bytes(), &MaxBytes(1 << 30)) {
             Ok(loading) => {
                 assert_eq!((loading.chunk_format(), loading.total_bytes()), (ChunkFormat::Plain, header.links[0].bytes))
             }
@@ -46,7 +45,7 @@ fn headers_are_distinguished() {
 fn chunks_out_of_place_are_rejected_and_change_nothing() {
     let filter = grown();
     let dump = dump_of(&filter);
-    let mut loading = <BloomFilter as Stored>::Partial::begin(&dump[0].1, &Unlimited).unwrap();
+    let mut loading = <BloomFilter as Value>::Partial::begin(&dump[0].1, &Unlimited).unwrap();
     let total = loading.total_bytes();
     assert_eq!(total, dump[1..].iter().map(|(_, chunk)| chunk.len() as u64).sum::<u64>());
     for (index, (next, chunk)) in dump[1..].iter().enumerate() {

@@ -3,7 +3,8 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Partial, Stored, is_header, push_chunk, scandump};
+use rollcall_core::live::Value;
+use rollcall_core::unstable::persist::{Partial, is_header, push_chunk, scandump};
 
 use crate::family::Family;
 use crate::forge;
@@ -26,13 +27,13 @@ pub fn chunks(data: &[u8]) {
 }
 
 /// The state of a key.
-enum Key<T: Stored> {
+enum Key<T: Value> {
     Missing,
     Partial(T::Partial),
     Ready(T),
 }
 
-impl<T: Stored> Key<T> {
+impl<T: Value> Key<T> {
     /// Does what `LOADCHUNK` from a client does, except that a value with all its chunks stays unfinished.
     fn push(&mut self, next: u64, chunk: &[u8], limit: &Limit) -> Result<(), Error> {
         match self {

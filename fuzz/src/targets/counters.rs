@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::counting::{self, Counter, Member, View, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Move, Time};
 

@@ -7,7 +7,7 @@ use std::mem::discriminant;
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Move, Time, Window};
 

@@ -6,12 +6,12 @@ use rollcall_core::error::Error;
 use rollcall_core::persist::file::{FileError, Kind};
 use rollcall_core::persist::{from_bytes, to_bytes};
 use rollcall_core::size_limit::MaxBytes;
-use rollcall_core::unstable::persist::{Partial, rdb as ours, redisbloom::load_rdb};
+use rollcall_core::unstable::persist::{Partial, rdb as ours};
 use rollcall_core::unstable::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 
 use super::{rdb, redisbloom};
 use crate::family::{Family, load_ours};
-use crate::fields::{Field, Fields};
+use crate::fields::Fields;
 use crate::forge;
 use crate::input::Input;
 use crate::limit::Limit;
@@ -106,12 +106,10 @@ fn expected<T: Family>(payload: &[u8], limit: &Limit) -> Option<T> {
         (TYPE_OF_LINES, Kind::Filter) | (TYPE_OF_COUNTERS, Kind::Counter) if encoding == ours::ENCODING => {
             load_ours::<T::Partial>(&fields, limit).and_then(Partial::finish).ok()
         }
-        (TYPE_OF_CLASSIC, _) => classic(&fields, encoding, limit).and_then(T::from_classic),
+        (TYPE_OF_CLASSIC, _) => {
+            let mut source = Fields(&fields);
+            T::load_classic(&mut source, encoding, limit)?.ok().filter(|_| source.0.is_empty())
+        }
         _ => None,
     }
-}
-
-fn classic(fields: &[Field], encoding: u32, limit: &Limit) -> Option<BloomFilter> {
-    let mut source = Fields(fields);
-    load_rdb(&mut source, encoding, limit, &mut |_| ()).ok().filter(|_| source.0.is_empty())
 }

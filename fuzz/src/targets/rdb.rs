@@ -3,7 +3,8 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Partial, Stored, rdb as ours};
+use rollcall_core::live::Value;
+use rollcall_core::unstable::persist::{Partial, rdb as ours};
 
 use crate::family::{Family, load_ours};
 use crate::fields::Field;
@@ -25,7 +26,7 @@ pub fn rdb(data: &[u8]) {
 fn load<T: Family>(input: &mut Input<'_>) {
     let (limit, cut, way) = (Limit::chosen(input), input.number(), input.choice(8));
     let loaded = if way == 0 {
-        ours::load::<T::Partial>(&mut Raw(input), &limit, &mut |_| ())
+        ours::load::<T::Partial>(&mut Raw(input), &limit)
     } else {
         let Some(fields) = forged::<T>(way, cut, input, &limit) else { return };
         load_ours(&fields, &limit)
@@ -89,7 +90,7 @@ fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
 }
 
 /// The RDB value of a partially loaded value.
-fn partial<T: Stored>(value: &T, cut: u64) -> Vec<Field> {
+fn partial<T: Value>(value: &T, cut: u64) -> Vec<Field> {
     let mut loading = T::Partial::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
     if loading.total_bytes() == 0 {
         return crate::fields::written(|sink| ours::save(value, sink));

@@ -26,10 +26,10 @@ pub fn redisbloom(data: &[u8]) {
     let mut input = Input::new(data);
     let (limit, cut, encoding, is_raw) = beginning(&mut input);
     let loaded = if is_raw {
-        load_rdb(&mut Raw(&mut input), encoding, &limit, &mut |_| ())
+        load_rdb(&mut Raw(&mut input), encoding, &limit)
     } else {
         let Ok(fields) = changed(&mut input, encoding) else { return };
-        load_rdb(&mut Fields(&fields), encoding, &limit, &mut |_| ())
+        load_rdb(&mut Fields(&fields), encoding, &limit)
     };
     if let Ok(filter) = loaded {
         limit.check_taken(0, limit.taken_by(&filter));

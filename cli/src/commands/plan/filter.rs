@@ -3,7 +3,7 @@
 use clap::Args;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing, sizing};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{Rules, Shape};
 use rollcall_core::unstable::bloom::sizing::sub_filter_capacity;

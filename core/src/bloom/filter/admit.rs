@@ -7,7 +7,7 @@ use crate::bloom::look_up::{look_up, look_up_chunks, prefetch_all};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::hash::{Hash128, table_hash};
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::marks::{CHUNK, first_marks};
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 

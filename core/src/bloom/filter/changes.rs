@@ -1,215 +1,19 @@
 //! Changes of a filter: adding items, and removing expired items.
 
-use std::alloc::Layout;
-
-use super::generations::{Generation, Generations, Parts};
-use super::{BloomFilter, Expired};
-use crate::admission::{Admission, Terms};
+use super::BloomFilter;
+use super::generations::{Generation, Parts};
 use crate::bloom::look_up::{look_up, look_up_chunk, prefetch_all, prefetch_first};
 use crate::bloom::sub_filter::{Spec, SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
-use crate::heap::Mover;
-use crate::live::sealed::Sealed;
-use crate::live::{Live, Windowed};
+use crate::live::Value;
 use crate::marks::{Chunk, Marks, fill, fill_beside, first_marked, first_marks, marked};
-use crate::size_limit::{SizeLimit, try_collect, try_filled, try_reserve, try_with_capacity};
-use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
+use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
+use crate::window::Mark;
 
 /// The largest number of sub-filters to which a filter grows. Each item is looked up in every sub-filter, so the time
 /// to fill a filter is quadratic in their number. A lower limit could make stored filters unreadable.
 pub(crate) const MAX_SUB_FILTERS: usize = 1024;
-
-impl Sealed for BloomFilter {}
-
-impl Windowed for BloomFilter {
-    type Expired = Expired;
-
-    #[inline]
-    fn window(&self) -> Option<&Window> {
-        self.windowing().map(|windowing| &windowing.window)
-    }
-
-    #[inline]
-    fn newest_slice(&self) -> Option<u64> {
-        self.ring().map(|ring| ring.newest_slice)
-    }
-
-    fn set_clock_source(&mut self, clock_source: ClockSource) {
-        if let Some(ring) = self.ring_mut() {
-            ring.windowing.window = ring.windowing.window.with_clock_source(clock_source);
-        }
-    }
-
-    fn advance(&mut self, slice: u64) -> Expired {
-        let slices_later = self.newest_slice().map_or(0, |newest| slice.saturating_sub(newest));
-        let (generations, sub_filters) = self.dead(slices_later);
-        let (Parts::Many(all, Some(ring)), 1..) = (&mut self.parts, slices_later) else {
-            return Expired::default();
-        };
-        ring.newest_slice = slice;
-        ring.list.drain(..generations);
-        // The list is empty if `slices_later` exceeds the number of slices of the window, so the cast loses nothing.
-        ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
-        // If there is no memory for the returned list, the expired sub-filters are freed here.
-        Expired(try_collect(sub_filters, all.drain(..sub_filters)).unwrap_or_default())
-    }
-
-    fn rebase(&mut self, slice: u64) {
-        if let Some(ring) = self.ring_mut() {
-            ring.newest_slice = ring.newest_slice.min(slice);
-        }
-    }
-
-    #[inline]
-    fn renews(&self) -> bool {
-        self.ring().is_some_and(|ring| ring.windowing.refresh)
-    }
-
-    fn by_age(&self, slices_later: u64) -> Result<Vec<u64>, Error> {
-        let slices = self.window().map_or(0, Window::slices);
-        let mut by_age = try_filled(slices as usize + 1, 0u64)?;
-        for (generation, sub_filters) in self.by_generation() {
-            let age = slices_later.saturating_add(generation.age.into());
-            if let Some(items) = by_age.get_mut(usize::try_from(age).unwrap_or(usize::MAX)) {
-                *items = num_items(sub_filters).saturating_sub(generation.renewed);
-            }
-        }
-        Ok(by_age)
-    }
-
-    fn age_of(&self, item: &[u8]) -> Option<u64> {
-        let hash = self.hasher()(item);
-        let ages = self.by_generation().filter(|(_, sub_filters)| look_up(sub_filters, hash));
-        ages.last().map(|(generation, _)| generation.age.into())
-    }
-
-    fn fits(&self) -> u64 {
-        match self.newest() {
-            [only] if self.params().expansion == 0 && only.is_full() => 0,
-            // The result of `room` may be too low, but a sub-filter that is not full takes at least one item.
-            [only] if self.params().expansion == 0 => only.room().max(1),
-            _ => u64::MAX,
-        }
-    }
-
-    fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
-        let Some(ring) = self.ring() else { return Ok(Merging::default()) };
-        // Filters with other windows have other slice numbers. They are skipped here, and the merge rejects them later.
-        let same = others.iter().filter_map(|other| other.ring());
-        let same = same.filter(|other| other.windowing.is_like(&ring.windowing)).map(|other| other.newest_slice);
-        ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
-            let got = format_args!("{slice}, where that is {present}");
-            Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)
-        })
-    }
-
-    fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
-        match (due, self.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => {
-                self.renews() || !look_up(self.live_after(slice.saturating_sub(newest)), self.hasher()(item))
-            }
-            // `due` is a move back to the clock's slice. Adding any item, even a known one, makes this move.
-            _ => true,
-        }
-    }
-
-    #[inline(always)]
-    fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
-        match &mut self.parts {
-            // `insert` returns whether the item was new, so it needs no look-up before.
-            Parts::One(only) if !only.is_full() => {
-                Ok(if only.insert(only.hash(item)) { Mark::New } else { Mark::Same })
-            }
-            _ => self.add_to_many(item, limit),
-        }
-    }
-
-    fn add_items<'a>(
-        &mut self,
-        items: impl Iterator<Item = &'a [u8]>,
-        limit: &impl SizeLimit,
-        changed: &mut bool,
-        added: impl FnMut(bool),
-    ) -> Result<(), Error> {
-        let hash = self.hasher();
-        self.add_hashes(items.map(hash), limit, changed, added)
-    }
-
-    fn admit_live<'a>(
-        live: &mut Live<'_, Self>,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        limit: &impl SizeLimit,
-    ) -> Result<(Vec<Admission>, usize), Error> {
-        let due = live.due();
-        let slices_later = match (due, live.value.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => slice - newest,
-            _ => 0,
-        };
-        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
-        // are rejected. Otherwise the filter's items would expire far too late.
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
-        let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
-        let new = admitting.sorted.new.len();
-        live.outcome.changed |= admitting.renews();
-        if admitting.adds() || rebases {
-            live.make(due);
-        }
-        let reported = live.value.carry_out(admitting)?;
-        live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
-        Ok((reported, new))
-    }
-
-    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        others.iter().try_for_each(|other| live.value.check_kind(other))?;
-        let merging = live.value.merging(others, live.time)?;
-        let (changed, expired) = live.value.merge_as(others, merging, limit)?;
-        (live.outcome.before, live.outcome.after, live.outcome.expired) = (merging.before, merging.after, expired);
-        live.outcome.changed |= changed;
-        Ok(changed)
-    }
-
-    fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        if let Parts::Many(all, _) = &self.parts {
-            list_layout(all).into_iter().for_each(&mut *visit);
-        }
-        self.chain().iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
-        if let Some(ring) = self.ring() {
-            visit(Layout::for_value::<Generations>(ring));
-            list_layout(&ring.list).into_iter().for_each(visit);
-        }
-    }
-
-    fn num_bytes(&self) -> u64 {
-        self.size_bytes()
-    }
-
-    fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
-        let sub_filter = self.chain_mut().get_mut(index);
-        sub_filter.map(|one| one.bitmap.relocate(|lines| mover.relocate(lines))).is_some()
-    }
-}
-
-fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
-    Layout::array::<T>(list.capacity()).ok().filter(|layout| layout.size() > 0)
-}
-
-impl Live<'_, BloomFilter> {
-    /// Adds the items with these hashes, in order, and returns how many were new. It allows hashing on several threads.
-    /// The command-line tool calls it.
-    ///
-    /// # Errors
-    /// The errors of [`Live::add`]. The items before the rejected item are added.
-    #[doc(hidden)]
-    pub fn add_hashes(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> Result<u64, Error> {
-        self.move_on();
-        let mut new = 0;
-        let (hashes, added) = (hashes.iter().copied(), |is_new| new += u64::from(is_new));
-        self.value.add_hashes(hashes, limit, &mut self.outcome.changed, added)?;
-        Ok(new)
-    }
-}
 
 /// The outcome of adding up to 64 hashes.
 struct AddedChunk {
@@ -227,7 +31,7 @@ impl BloomFilter {
     /// For a new item without room: [`Error::Full`] if the filter does not scale, otherwise the error that kept it from
     /// growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). On error the filter is unchanged.
     #[inline(never)]
-    fn add_to_many(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
+    pub(super) fn add_to_many(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
         let (added, result) = self.add_chunk(&[self.hasher()(item)], limit);
         result?;
         Ok(match (added.changed, added.new) {
@@ -242,7 +46,7 @@ impl BloomFilter {
     ///
     /// # Errors
     /// The errors of [`Self::add_to_many`], for the first rejected item. The items before it are added.
-    fn add_hashes(
+    pub(super) fn add_hashes(
         &mut self,
         hashes: impl Iterator<Item = Hash128>,
         limit: &impl SizeLimit,

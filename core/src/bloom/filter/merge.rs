@@ -9,7 +9,7 @@ use super::{BloomFilter, Expired, chain_rate};
 use crate::bloom::params::Windowing;
 use crate::bloom::sub_filter::{SubFilter, num_items};
 use crate::error::{Error, Parameter};
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 use crate::window::Merging;
 

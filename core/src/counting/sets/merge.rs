@@ -6,7 +6,7 @@ use crate::counting::counter::Counter;
 use crate::counting::params::Params;
 use crate::counting::sets::{check_same, check_seeds};
 use crate::error::{Error, Parameter};
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{ClockSource, Move};
 

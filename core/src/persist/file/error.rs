@@ -4,7 +4,7 @@ use std::io;
 
 use super::format::VERSION;
 use crate::error;
-use crate::persist::value::Kind;
+use crate::stored::Kind;
 
 /// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer).
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Constants of the file format. Changing any of them makes existing files unreadable.
 
-use crate::persist::value::Kind;
+use crate::stored::Kind;
 
 /// The first bytes of a file.
 pub(in crate::persist) const MAGIC: [u8; 8] = *b"RollCall";

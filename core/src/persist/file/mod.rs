@@ -40,7 +40,7 @@ mod format;
 mod read;
 mod write;
 
-pub use super::value::Kind;
+pub use crate::stored::Kind;
 pub use error::FileError;
 pub use format::Entry;
 pub(super) use format::MAGIC;

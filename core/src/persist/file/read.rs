@@ -6,9 +6,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::error::FileError;
 use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
+use crate::live::Value;
 use crate::persist::chunks;
-use crate::persist::value::{Kind, Value};
 use crate::size_limit::SizeLimit;
+use crate::stored::Kind;
 
 /// A reader of a file of values.
 pub struct Reader<R> {

@@ -59,7 +59,7 @@ fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     (values, writer.finish().unwrap())
 }
 
-fn file_of<T: persist::Value>(value: &T) -> Result<Vec<u8>, FileError> {
+fn file_of<T: crate::live::Value>(value: &T) -> Result<Vec<u8>, FileError> {
     let mut writer = Writer::new(Vec::new())?;
     writer.store(&Entry::new(T::KIND), value)?;
     writer.finish()

@@ -6,8 +6,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::error::FileError;
 use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
+use crate::live::Value;
 use crate::persist::chunks;
-use crate::persist::value::Value;
 
 /// A writer of a file of values.
 pub struct Writer<W> {

@@ -6,7 +6,7 @@ use crate::bloom::params::{BitLayout, Params};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Parameter};
 use crate::hash::classic_hash;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::Unlimited;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {

@@ -7,7 +7,7 @@ use crate::bloom::params::{BitLayout, Params};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Limit, Parameter};
 use crate::hash::checksum;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 
 fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {

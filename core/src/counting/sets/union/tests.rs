@@ -7,7 +7,7 @@ use crate::counting::held::members::tests::LOOKED_AT;
 use crate::counting::sets::tests::count_union;
 use crate::counting::{Counter, Params};
 use crate::error::Parameter;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;

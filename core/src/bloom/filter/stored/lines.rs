@@ -4,10 +4,6 @@
 //! The numbers of lines, of lines per item and of bits per line follow from the parameters. They are stored for readers
 //! in other languages, and compared when a header is loaded.
 
-use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{self, Inline};
-use super::payload::Payload;
-use super::value::ChunkFormat;
 use crate::bloom::filter::changes::MAX_SUB_FILTERS;
 use crate::bloom::filter::generations::{Generation, Generations, check_generations};
 use crate::bloom::filter::{BloomFilter, OWN_BYTES};
@@ -15,20 +11,24 @@ use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
+use crate::stored::ChunkFormat;
+use crate::stored::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
+use crate::stored::inline::{self, Inline};
+use crate::stored::payload::Payload;
 use crate::window::ClockSource;
 
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
 /// The part of the payload outside the header; empty if the header contains the payload.
-pub(super) fn payload(filter: &BloomFilter) -> Payload<'_> {
+pub(in crate::bloom::filter) fn payload(filter: &BloomFilter) -> Payload<'_> {
     inline::out_of_line(all_bits(filter))
 }
 
 /// The bits of all sub-filters, end to end.
-pub(super) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
-    Payload::of_bitmaps(filter.chain())
+pub(in crate::bloom::filter) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
+    Payload::new(filter.chain().iter().map(SubFilter::as_bytes))
 }
 
 /// Reads at most `most` sub-filters of a filter with these parameters into `all`. Returns the number of sub-filters,
@@ -106,7 +106,7 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }
 
-pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
+pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     let window = filter.windowing().zip(filter.newest_slice());
     let mut writer = HeaderWriter::new(if window.is_some() { HeaderKind::WindowedFilter } else { HeaderKind::Filter });
     let Params { error_rate, capacity, expansion, seed } = *filter.params();
@@ -141,7 +141,7 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
 /// The format of the chunks of a dump. The fingerprint seeds their checksums, so that chunks are accepted only with a
 /// matching header. It covers what determines the positions of bits: the seed, the sizes of the sub-filters, and the
 /// slices that have items.
-pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
+pub(in crate::bloom::filter) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);
     let numbers = filter.newest_slice().into_iter().chain(generations).chain(lines);
@@ -153,7 +153,10 @@ pub(super) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
-pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(BloomFilter, Inline<'a>), Error> {
+pub(in crate::bloom::filter) fn begin<'a>(
+    header: &'a [u8],
+    limit: &impl SizeLimit,
+) -> Result<(BloomFilter, Inline<'a>), Error> {
     let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
     let mut reader = HeaderReader::new(header, kind)?;
     let params = read_params(&mut reader)?;
@@ -209,7 +212,7 @@ fn read_generations(
 }
 
 /// The kind of filter whose header begins with `bytes`; `None` if the header is not of this library's formats.
-pub(super) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
+pub(in crate::bloom::filter) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }

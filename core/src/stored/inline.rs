@@ -31,26 +31,26 @@ const WRITTEN_MAX_BYTES: u64 = 4096;
 /// payload.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
-pub(super) const OUT_OF_LINE: u8 = 0;
-pub(super) const AS_IT_IS: u8 = 1;
+pub(crate) const OUT_OF_LINE: u8 = 0;
+pub(crate) const AS_IT_IS: u8 = 1;
 const GOLOMB_RICE: u8 = 2;
 
 /// A payload, if its header contains it.
-pub(super) type Inline<'a> = Option<Cow<'a, [u8]>>;
+pub(crate) type Inline<'a> = Option<Cow<'a, [u8]>>;
 
 /// Whether a payload of this size is written into its header.
-pub(super) fn is_inline(payload_bytes: u64) -> bool {
+pub(crate) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
 /// The part of a payload that is stored outside the header: nothing if the header contains the payload, otherwise all.
-pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
-    if is_inline(payload.len()) { payload.up_to(0) } else { payload }
+pub(crate) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
+    if is_inline(payload.len()) { Payload::default() } else { payload }
 }
 
 /// Writes the last field of a header: the payload as it is or in Golomb-Rice code, or a byte that says that the payload
 /// is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set.
-pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
+pub(crate) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
     }
@@ -72,7 +72,7 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<Inline<'a>, Error> {
+pub(crate) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<Inline<'a>, Error> {
     Ok(Some(match reader.u8("payload form")? {
         OUT_OF_LINE => return Ok(None),
         AS_IT_IS => {

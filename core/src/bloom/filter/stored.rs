@@ -3,17 +3,20 @@
 
 use std::alloc::Layout;
 
-use super::bloom::{self, kind_of};
-use super::codec::{HeaderKind, HeaderReader, expect};
-use super::payload::Payload;
-use super::redisbloom::{self, header_bytes};
-use super::value::{ChunkFormat, Kind, Partial, Stored, no_chunk};
-use crate::bloom::filter::BloomFilter;
+use super::BloomFilter;
 use crate::bloom::params::BitLayout;
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_to_vec};
+use crate::stored::codec::{HeaderKind, HeaderReader, expect};
+use crate::stored::payload::Payload;
+use crate::stored::{ChunkFormat, Partial};
+use lines::kind_of;
+use redisbloom::header_bytes;
+
+pub(crate) mod lines;
+pub(crate) mod redisbloom;
 
 /// Whether `bytes` are a header in RedisBloom's format. RedisBloom's headers begin with the number of items, which may
 /// look like the kind in this library's headers. Such a header is RedisBloom's if it has the right length for
@@ -31,47 +34,6 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
 pub fn has_window(header: &[u8]) -> bool {
     let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
     begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
-}
-
-impl Stored for BloomFilter {
-    type Partial = PartialFilter;
-    const KIND: Kind = Kind::Filter;
-
-    fn from_classic(filter: BloomFilter) -> Option<Self> {
-        Some(filter)
-    }
-
-    fn header(&self) -> Vec<u8> {
-        match self.layout() {
-            BitLayout::Lines => bloom::header(self),
-            BitLayout::Classic => redisbloom::header(self),
-        }
-    }
-
-    fn payload(&self) -> Payload<'_> {
-        match self.layout() {
-            BitLayout::Lines => bloom::payload(self),
-            BitLayout::Classic => bloom::all_bits(self),
-        }
-    }
-
-    fn chunk_format(&self) -> ChunkFormat {
-        match self.layout() {
-            BitLayout::Lines => bloom::chunk_format(self),
-            BitLayout::Classic => ChunkFormat::Plain,
-        }
-    }
-
-    fn stamp(&self) -> u64 {
-        self.newest_slice().unwrap_or(0)
-    }
-
-    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        match self.layout() {
-            BitLayout::Lines => Err(no_chunk(next, chunk)),
-            BitLayout::Classic => redisbloom::overwrite(self, next, chunk),
-        }
-    }
 }
 
 /// A partially loaded filter. Its bitmaps are allocated, and zeroed, when the header is read.
@@ -103,7 +65,7 @@ impl Partial for PartialFilter {
         let (filter, inline) = if is_redisbloom_header(header) {
             (redisbloom::begin(header, limit)?, None)
         } else {
-            bloom::begin(header, limit)?
+            lines::begin(header, limit)?
         };
         let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
@@ -134,7 +96,7 @@ impl Partial for PartialFilter {
     }
 
     fn received(&self) -> Payload<'_> {
-        bloom::all_bits(&self.filter).up_to(self.received_bytes)
+        lines::all_bits(&self.filter).up_to(self.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {

@@ -1,9 +1,13 @@
-//! Filters and counters as values that can be stored, and loaded chunk by chunk.
+//! What the stored forms of filters and counters share: the codec of headers, payloads, and partially loaded values.
+
+pub(crate) mod codec;
+pub(crate) mod inline;
+pub(crate) mod payload;
 
 use std::alloc::Layout;
 
-use super::payload::Payload;
-use crate::bloom::filter::BloomFilter;
+use payload::Payload;
+
 use crate::error::{Error, named};
 use crate::size_limit::SizeLimit;
 
@@ -58,90 +62,15 @@ pub enum ChunkFormat {
     Plain,
 }
 
-/// A value that can be dumped and loaded: a [`Counter`](crate::counting::Counter) or a
-/// [`BloomFilter`].
-///
-/// The trait is for functions that are generic over both types:
-///
-/// ```
-/// use rollcall_core::error::Error;
-/// use rollcall_core::persist::{self, Value};
-/// use rollcall_core::size_limit::MaxBytes;
-///
-/// /// Reads a value from a file that has the chunks of its dump, each after its iterator and its length.
-/// fn read<T: Value>(mut file: &[u8]) -> Result<T, Error> {
-///     let chunks = std::iter::from_fn(|| {
-///         let (next, rest) = file.split_first_chunk()?;
-///         let (len, rest) = rest.split_first_chunk()?;
-///         let (chunk, rest) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
-///         file = rest;
-///         Some((u64::from_le_bytes(*next), chunk))
-///     });
-///     persist::load(chunks, &MaxBytes(1 << 30))
-/// }
-///
-/// assert!(matches!(read::<rollcall_core::counting::Counter>(b""), Err(Error::Corrupt { .. })));
-/// ```
-pub trait Value: Stored {}
-
-impl<T: Stored> Value for T {}
-
-/// A value that can be stored, either as a header and a payload or as the chunks of a dump. A server may save it on one
-/// thread while another thread reads it.
-pub trait Stored: Sized + Send + Sync + 'static {
-    /// The type of a partially loaded value.
-    type Partial: Partial<Value = Self>;
-
-    /// The kind of the value: filter or counter.
-    const KIND: Kind;
-
-    /// The value that a filter of RedisBloom's data type is; `None` for counters, since RedisBloom has none.
-    fn from_classic(_filter: BloomFilter) -> Option<Self> {
-        None
-    }
-
-    /// All fields of the value, and its payload if this is small. A header has less than 64 KiB, so a failed allocation
-    /// is not handled.
-    fn header(&self) -> Vec<u8>;
-
-    /// The part of the payload outside the header; empty if the header contains the payload.
-    fn payload(&self) -> Payload<'_>;
-
-    /// The format of the chunks of a dump: with or without checksums.
-    fn chunk_format(&self) -> ChunkFormat;
-
-    /// The number of the newest slice; 0 without a window. If it changes during a dump by `SCANDUMP`, the dump ends
-    /// with an error.
-    fn stamp(&self) -> u64 {
-        0
-    }
-
-    /// Calls `visit` with bytes that are equal for two values if and only if the values are equal. They do not depend
-    /// on the order in which items were added.
-    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit(&self.header());
-        self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
-    }
-
-    /// Overwrites a part of the payload with a chunk and its `SCANDUMP` iterator `next`. Replicas need this, because a
-    /// primary with RedisBloom accepts and replicates chunks for a complete filter, in any order.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the value has no place for this chunk. On error nothing is changed.
-    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        Err(no_chunk(next, chunk))
-    }
-}
-
 /// The error for a chunk that is sent to a complete value.
-pub(super) fn no_chunk(next: u64, chunk: &[u8]) -> Error {
+pub(crate) fn no_chunk(next: u64, chunk: &[u8]) -> Error {
     Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len()))
 }
 
 /// A partially loaded value, to which the bytes of its payload are appended in order.
 pub trait Partial: Sized + Send + Sync + 'static {
     /// The type of the complete value.
-    type Value: Stored<Partial = Self>;
+    type Value: Send;
 
     /// Reads a header and allocates the memory.
     ///
@@ -166,7 +95,7 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// The part of the payload that has been loaded.
     fn received(&self) -> Payload<'_>;
 
-    /// Calls `visit` with the loaded bytes, as [`Stored::digest`] does.
+    /// Calls `visit` with the loaded bytes, as [`Value::digest`](crate::live::Value::digest) does.
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(self.header());
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
@@ -203,4 +132,40 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn try_clone(&self) -> Result<Self, Error>;
+}
+
+/// The destination of a value that is saved in RDB format.
+pub trait Sink {
+    /// Writes an unsigned number.
+    fn unsigned(&mut self, value: u64);
+
+    /// Writes a double.
+    fn double(&mut self, value: f64);
+
+    /// Writes a string.
+    fn string(&mut self, bytes: &[u8]);
+}
+
+/// The source of a value that is loaded from RDB format. Errors name the field.
+pub trait Source {
+    /// The bytes of a string.
+    type Bytes: AsRef<[u8]>;
+
+    /// Reads an unsigned number.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the next element is not an unsigned number.
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error>;
+
+    /// Reads a double.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the next element is not a double.
+    fn double(&mut self, field: &'static str) -> Result<f64, Error>;
+
+    /// Reads a string.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the next element is not a string.
+    fn string(&mut self, field: &'static str) -> Result<Self::Bytes, Error>;
 }

@@ -19,14 +19,14 @@
 //! Filters of releases before 2.0 have 32-bit hashes and are rejected. They have the encoding version 0 or 1, or lack
 //! the option FORCE64.
 
-use super::codec::{HeaderReader, HeaderWriter, expect};
-use super::rdb::{Sink, Source};
 use crate::bits;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, Rules, Shape, validate_options};
 use crate::bloom::filter::{BloomFilter, OWN_BYTES};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
+use crate::stored::codec::{HeaderReader, HeaderWriter, expect};
+use crate::stored::{Sink, Source};
 
 /// The newest encoding version of RedisBloom's RDB values that can be read.
 pub const RDB_ENCODING_NEWEST: u32 = 4;
@@ -56,7 +56,7 @@ fn rules(filter: &BloomFilter) -> Rules {
     first.map_or(Rules { options: 0, growth: 0 }, |classic| classic.rules)
 }
 
-pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
+pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     let Rules { options, growth } = rules(filter);
     let mut writer = HeaderWriter::plain();
     writer.u64(filter.num_items());
@@ -81,7 +81,7 @@ pub(super) fn header(filter: &BloomFilter) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the filter has no place for this chunk. On error nothing is changed.
-pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
+pub(in crate::bloom::filter) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
     let len = chunk.len() as u64;
     let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
@@ -99,7 +99,7 @@ pub(super) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Re
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
-pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
+pub(in crate::bloom::filter) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     let described = decode_header(header)?;
     // A single sub-filter is stored in the filter itself.
     let own_bytes = if described.len() == 1 { OWN_BYTES - size_of::<SubFilter>() as u64 } else { OWN_BYTES };
@@ -109,7 +109,7 @@ pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<BloomFilter
 }
 
 /// The length of a header, in bytes.
-pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
+pub(in crate::bloom::filter) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
 
@@ -183,17 +183,12 @@ pub fn save_rdb(filter: &BloomFilter, sink: &mut impl Sink) {
     }
 }
 
-/// Reads a filter from an RDB value in RedisBloom's format. See [`rdb::load`](super::rdb::load) for `will_fill`.
+/// Reads a filter from an RDB value in RedisBloom's format.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the wrong field. [`Error::TooLarge`] and [`Error::OutOfMemory`] are returned before the
 /// memory of a sub-filter is allocated.
-pub fn load_rdb(
-    source: &mut impl Source,
-    encoding_version: u32,
-    limit: &(impl SizeLimit + ?Sized),
-    will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<BloomFilter, Error> {
+pub fn load_rdb(source: &mut impl Source, encoding_version: u32, limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
     let is_valid = encoding_version <= RDB_ENCODING_NEWEST;
     Error::check_field(is_valid, "encoding version", format_args!("at most {RDB_ENCODING_NEWEST}"), encoding_version)?;
     if encoding_version < RDB_ENCODING_OPTIONS {
@@ -210,7 +205,7 @@ pub fn load_rdb(
     // Each sub-filter is allocated after its fields have been read, so a wrong number of sub-filters causes no large
     // allocation.
     for index in 0..count {
-        let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
+        let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit)? else {
             // RedisBloom never adds items to a last sub-filter without bits, so it is left out.
             expect("sub-filter without bits", count - 1, index)?;
             break;
@@ -229,8 +224,7 @@ fn load_rdb_sub_filter(
     rules: Rules,
     is_first: bool,
     held_bytes: u64,
-    limit: &(impl SizeLimit + ?Sized),
-    will_fill: &mut dyn FnMut(&[u8]),
+    limit: &impl SizeLimit,
 ) -> Result<Option<SubFilter>, Error> {
     let capacity = source.unsigned("capacity")?;
     let error_rate = source.double("error_rate")?;
@@ -254,7 +248,7 @@ fn load_rdb_sub_filter(
     expect("data length", shape.num_bytes, bytes.len() as u64)?;
     let mut sub_filter = SubFilter::from_spec(spec, 0, &Unlimited)?;
     if bits::fills_every_page(bytes) {
-        will_fill(sub_filter.as_bytes());
+        limit.will_fill(sub_filter.as_bytes());
     }
     sub_filter.append_bytes(0, bytes)?;
     sub_filter.set_num_items(source.unsigned("size")?)?;

@@ -31,39 +31,24 @@ const MAX_DIGITS: u8 = 9;
 /// A rate has the short form `m / 10^e` only if `m` is below this number.
 const MANTISSA_END: u64 = 1 << 28;
 
-/// The kind of value that a header describes.
+/// The first byte of a header: the kind of value, and the version in which headers of this kind are written. Any change
+/// of the fields needs a new version number, up to 15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HeaderKind {
+pub(crate) enum HeaderKind {
     /// A counter.
-    Counter = 0xc,
+    Counter = 0xc1,
     /// A windowed counter.
-    WindowedCounter = 0xd,
+    WindowedCounter = 0xd1,
     /// A windowed filter in the cache-line layout.
-    WindowedFilter = 0xe,
+    WindowedFilter = 0xe1,
     /// A filter in the cache-line layout.
-    Filter = 0xf,
+    Filter = 0xf1,
 }
 
 impl HeaderKind {
-    /// The version in which headers of this kind are written. Any change of the fields needs a new version number. The
-    /// largest possible number is 15.
-    const fn version(self) -> u8 {
-        match self {
-            HeaderKind::Counter => 1,
-            HeaderKind::WindowedCounter => 1,
-            HeaderKind::WindowedFilter => 1,
-            HeaderKind::Filter => 1,
-        }
-    }
-
-    /// The first byte of a header of this kind, as it is written now.
-    pub(super) const fn first_byte(self) -> u8 {
-        (self as u8) << 4 | self.version()
-    }
-
     /// Whether a header of this kind, of any version, begins with this byte.
-    pub(super) fn begins_with(self, first_byte: u8) -> bool {
-        first_byte >> 4 == self as u8
+    pub(crate) fn begins_with(self, first_byte: u8) -> bool {
+        first_byte >> 4 == self as u8 >> 4
     }
 }
 
@@ -87,38 +72,38 @@ fn power_of_ten(exponent: u8) -> f64 {
 }
 
 /// Writes a header, field by field.
-pub(super) struct HeaderWriter(Vec<u8>);
+pub(crate) struct HeaderWriter(Vec<u8>);
 
 impl HeaderWriter {
     /// Begins a header with its kind and version.
-    pub(super) fn new(kind: HeaderKind) -> Self {
+    pub(crate) fn new(kind: HeaderKind) -> Self {
         let mut writer = Self::plain();
-        writer.u8(kind.first_byte());
+        writer.u8(kind as u8);
         writer
     }
 
     /// Begins a header without kind, version and checksum.
-    pub(super) fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         HeaderWriter(Vec::with_capacity(ROOM_BYTES))
     }
 
-    pub(super) fn u8(&mut self, value: u8) {
+    pub(crate) fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
 
-    pub(super) fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn f64(&mut self, value: f64) {
+    pub(crate) fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
     }
 
-    pub(super) fn number(&mut self, value: u64) {
+    pub(crate) fn number(&mut self, value: u64) {
         let mut rest = value;
         while rest >= 0x80 {
             self.u8(rest as u8 | 0x80);
@@ -127,7 +112,7 @@ impl HeaderWriter {
         self.u8(rest as u8);
     }
 
-    pub(super) fn rate(&mut self, rate: f64) {
+    pub(crate) fn rate(&mut self, rate: f64) {
         match short_rate(rate) {
             Some((digits, mantissa)) => {
                 self.u8(digits);
@@ -141,17 +126,17 @@ impl HeaderWriter {
     }
 
     /// The bytes written so far. The caller may append to them.
-    pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
 
     /// The header, without a checksum.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
     /// Appends the checksum and returns the header.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         let sum = header_checksum(&self.0);
         self.u32(sum);
         self.0
@@ -160,47 +145,35 @@ impl HeaderWriter {
 
 /// Reads a header, field by field.
 #[derive(Debug)]
-pub(super) struct HeaderReader<'a> {
+pub(crate) struct HeaderReader<'a> {
     /// The bytes that are still unread.
     rest: &'a [u8],
-    version: u8,
 }
 
 impl<'a> HeaderReader<'a> {
     /// Checks length, kind, checksum and version of a header, in this order. So a value of another kind is not reported
     /// as damaged.
-    pub(super) fn new(bytes: &'a [u8], kind: HeaderKind) -> Result<Self, Error> {
-        Self::up_to(bytes, kind, kind.version())
-    }
-
-    /// Does the same as [`Self::new`], but accepts versions up to `newest`.
-    pub(super) fn up_to(bytes: &'a [u8], kind: HeaderKind, newest: u8) -> Result<Self, Error> {
+    pub(crate) fn new(bytes: &'a [u8], kind: HeaderKind) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
         else {
             return Err(Error::corrupt("header length", "at least 5 bytes", bytes.len()));
         };
-        let right = kind.first_byte();
+        let right = kind as u8;
         let expected = format_args!("{right:#04x}");
         Error::check_field(kind.begins_with(first), "kind", expected, format_args!("{first:#04x}"))?;
         let (sum, own) = (u32::from_le_bytes(*sum), header_checksum(body));
         let expected = format_args!("{own:#010x}");
         Error::check_field(sum == own, "header checksum", expected, format_args!("{sum:#010x}"))?;
-        let version = first & 0xf;
+        let (version, newest) = (first & 0xf, right & 0xf);
         let is_within = (OLDEST_VERSION..=newest).contains(&version);
         Error::check_field(is_within, "version", format_args!("{OLDEST_VERSION} to {newest}"), version)?;
-        Ok(HeaderReader { rest, version })
-    }
-
-    /// The version of the header. Headers of older versions lack the fields that later versions added.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no kind has a second version"))]
-    pub(super) fn version(&self) -> u8 {
-        self.version
+        Ok(HeaderReader { rest })
     }
 
     /// Begins reading a header that has no kind, version and checksum.
-    pub(super) fn plain(bytes: &'a [u8]) -> Self {
-        HeaderReader { rest: bytes, version: 0 }
+    pub(crate) fn plain(bytes: &'a [u8]) -> Self {
+        HeaderReader { rest: bytes }
     }
 
     fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
@@ -211,24 +184,24 @@ impl<'a> HeaderReader<'a> {
         Ok(*bytes)
     }
 
-    pub(super) fn u8(&mut self, field: &'static str) -> Result<u8, Error> {
+    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, Error> {
         Ok(self.take::<1>(field)?[0])
     }
 
-    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Error> {
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, Error> {
         Ok(u32::from_le_bytes(self.take(field)?))
     }
 
-    pub(super) fn u64(&mut self, field: &'static str) -> Result<u64, Error> {
+    pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, Error> {
         Ok(u64::from_le_bytes(self.take(field)?))
     }
 
-    pub(super) fn f64(&mut self, field: &'static str) -> Result<f64, Error> {
+    pub(crate) fn f64(&mut self, field: &'static str) -> Result<f64, Error> {
         Ok(f64::from_bits(self.u64(field)?))
     }
 
     /// Reads a number of at most 64 bits.
-    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, Error> {
+    pub(crate) fn number(&mut self, field: &'static str) -> Result<u64, Error> {
         let mut value = 0;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.u8(field)?;
@@ -245,13 +218,13 @@ impl<'a> HeaderReader<'a> {
     }
 
     /// Reads a number of at most 32 bits.
-    pub(super) fn number_u32(&mut self, field: &'static str) -> Result<u32, Error> {
+    pub(crate) fn number_u32(&mut self, field: &'static str) -> Result<u32, Error> {
         let value = self.number(field)?;
         u32::try_from(value).map_err(|_| Error::corrupt(field, "less than 2^32", value))
     }
 
     /// Reads a rate. The caller checks whether the rate is in its range.
-    pub(super) fn rate(&mut self, field: &'static str) -> Result<f64, Error> {
+    pub(crate) fn rate(&mut self, field: &'static str) -> Result<f64, Error> {
         let digits = self.u8(field)?;
         let (rate, written) = match digits {
             0 => (self.f64(field)?, None),
@@ -266,18 +239,18 @@ impl<'a> HeaderReader<'a> {
     }
 
     /// Reads all remaining bytes.
-    pub(super) fn take_rest(&mut self) -> &'a [u8] {
+    pub(crate) fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
     /// The number of unread bytes.
-    pub(super) fn remaining(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
 }
 
 /// Converts an error about the range of a parameter into an error about a stored field.
-pub(super) fn stored_parameter(error: Error) -> Error {
+pub(crate) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => Error::Corrupt { field: parameter.name(), expected, got },
         other => other,
@@ -286,7 +259,7 @@ pub(super) fn stored_parameter(error: Error) -> Error {
 
 /// Checks that a stored field has the value that follows from the other fields.
 #[inline(always)]
-pub(super) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expected: T, got: T) -> Result<(), Error> {
+pub(crate) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expected: T, got: T) -> Result<(), Error> {
     Error::check_field(expected == got, field, expected, got)
 }
 

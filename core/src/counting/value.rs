@@ -1,25 +1,45 @@
-//! Implements [`Windowed`] for [`Counter`]: all changes of a counter, with or without a window.
+//! Implements [`Value`] for [`Counter`]: all changes of a counter, with or without a window.
 
 use std::alloc::Layout;
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
+use crate::counting::form::CounterForm;
 use crate::counting::held::Held;
 use crate::counting::held::ring::TagRing;
+use crate::counting::stored::PartialCounter;
 use crate::error::{Error, Parameter};
-use crate::hash::table_hash;
+use crate::hash::{checksum, table_hash};
 use crate::heap::Mover;
 use crate::live::sealed::Sealed;
-use crate::live::{Live, Windowed};
+use crate::live::{Live, Value};
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
+use crate::stored::inline::{AS_IT_IS, OUT_OF_LINE};
+use crate::stored::payload::Payload;
+use crate::stored::{ChunkFormat, Kind};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
+
+/// The largest payload in bytes that is written into the header. A dump is then a single chunk, which cannot become
+/// outdated half-way. The number may be changed, since readers accept any size.
+const INLINE_MAX_BYTES: u64 = 48 << 10;
 
 impl Counter {
     /// Gives access to the counter for changes at `time`.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
+    }
+
+    /// Whether the header contains the payload.
+    fn is_inline(&self) -> bool {
+        self.most_payload_bytes() <= INLINE_MAX_BYTES
+    }
+
+    /// The checksum of the members of an exact counter, which distinguishes dumps of the same length. It is 0 for an
+    /// estimating counter, whose dumps are distinguished by the numbers of set bits in the header.
+    fn members_sum(&self) -> u64 {
+        if self.is_exact() { checksum(&self.payload_part(), 0) } else { 0 }
     }
 }
 
@@ -68,7 +88,9 @@ impl Live<'_, Counter> {
 
 impl Sealed for Counter {}
 
-impl Windowed for Counter {
+impl Value for Counter {
+    type Partial = PartialCounter;
+    const KIND: Kind = Kind::Counter;
     type Expired = ();
 
     fn window(&self) -> Option<&Window> {
@@ -203,5 +225,49 @@ impl Windowed for Counter {
             self.held.relocate(mover);
         }
         index == 0
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let (part, mut writer) = (self.payload_part(), CounterForm::of(self).write());
+        if self.is_inline() {
+            writer.u8(AS_IT_IS);
+            writer.bytes_mut().extend_from_slice(&part);
+        } else {
+            writer.u8(OUT_OF_LINE);
+            writer.number(part.len() as u64);
+            if self.is_exact() {
+                writer.u64(self.members_sum());
+            }
+        }
+        writer.finish()
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        if self.is_inline() { Payload::default() } else { Payload::new([self.payload_part()]) }
+    }
+
+    fn chunk_format(&self) -> ChunkFormat {
+        // The checksum of the members lets a reader reject chunks of another state. It is not needed if the header
+        // contains the members, because a dump is then a single chunk.
+        CounterForm::of(self).chunk_format(if self.is_inline() { 0 } else { self.members_sum() })
+    }
+
+    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
+        let Held::Exact(members) = &self.held else {
+            visit(&self.header());
+            return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
+        };
+        // Equal sets may have their members in different orders, so the digest must not depend on the order.
+        let (has_tags, mut records) = (self.ages().has_tags(), members.iter().collect::<Vec<_>>());
+        records.sort_by_cached_key(|(_, member)| member.text());
+        visit(&CounterForm::of(self).write().into_bytes());
+        for (tag, member) in records {
+            let text = member.text();
+            visit(&(text.len() as u64).to_le_bytes());
+            visit(&text);
+            if has_tags {
+                visit(&[tag]);
+            }
+        }
     }
 }

@@ -40,18 +40,18 @@
 
 use std::alloc;
 
-use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{AS_IT_IS, OUT_OF_LINE};
-use super::payload::Payload;
-use super::value::{ChunkFormat, Partial, Stored};
 use crate::counting::form::CounterForm;
 use crate::counting::held::ring::TagRing;
 use crate::counting::layout::{MAX_SEGMENTS, SegmentCounts};
 use crate::counting::{Counter, Params};
 use crate::error::Error;
 use crate::hash::checksum;
-use crate::live::Windowed;
+use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_to_vec, try_with_capacity};
+use crate::stored::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
+use crate::stored::inline::{AS_IT_IS, OUT_OF_LINE};
+use crate::stored::payload::Payload;
+use crate::stored::{ChunkFormat, Partial};
 use crate::window::{ClockSource, Window};
 
 /// This bit of the representation byte says that the counter has the parameters [`STANDARD`], which are not stored.
@@ -64,10 +64,6 @@ const STANDARD: Params = Params { error_rate: 0.01, exact_limit: 250, exact_byte
 /// The value of the representation byte for an estimating counter.
 const ESTIMATE: u8 = 1;
 
-/// The largest payload in bytes that is written into the header. A dump is then a single chunk, which cannot become
-/// outdated half-way. The number may be changed, since readers accept any size.
-const INLINE_MAX_BYTES: u64 = 48 << 10;
-
 /// The clock sources, in the order of their stored numbers. Each has a flag: whether the key expires when the counter
 /// is empty.
 const CLOCK_SOURCES: [(ClockSource, bool); 3] =
@@ -79,7 +75,7 @@ impl CounterForm {
     }
 
     /// Writes all fields of a counter's header that come before its payload.
-    fn write(&self) -> HeaderWriter {
+    pub(crate) fn write(&self) -> HeaderWriter {
         let mut writer = HeaderWriter::new(self.kind());
         let representation = if self.counts.is_some() { ESTIMATE } else { 0 };
         if self.params == STANDARD {
@@ -144,7 +140,7 @@ impl CounterForm {
     /// The format of the chunks of a dump. The fingerprint seeds the checksums of chunks, so that chunks from before
     /// and after a change cannot be combined. It changes with every newly set bit, with any change of the members, and
     /// when a slice begins.
-    fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
+    pub(super) fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
         ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), members_sum) }
     }
 }
@@ -182,67 +178,6 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
     // number.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
-}
-
-/// The checksum of the members of an exact counter, which distinguishes dumps of the same length. It is 0 for an
-/// estimating counter, whose dumps are distinguished by the numbers of set bits in the header.
-fn members_sum(counter: &Counter) -> u64 {
-    if counter.is_exact() { checksum(&counter.payload_part(), 0) } else { 0 }
-}
-
-fn whole_payload(counter: &Counter) -> Payload<'_> {
-    Payload::of_bytes(counter.payload_part())
-}
-
-impl Stored for Counter {
-    type Partial = PartialCounter;
-    const KIND: super::value::Kind = super::value::Kind::Counter;
-
-    fn header(&self) -> Vec<u8> {
-        let (part, mut writer) = (self.payload_part(), CounterForm::of(self).write());
-        if self.most_payload_bytes() <= INLINE_MAX_BYTES {
-            writer.u8(AS_IT_IS);
-            writer.bytes_mut().extend_from_slice(&part);
-        } else {
-            writer.u8(OUT_OF_LINE);
-            writer.number(part.len() as u64);
-            if self.is_exact() {
-                writer.u64(members_sum(self));
-            }
-        }
-        writer.finish()
-    }
-
-    fn payload(&self) -> Payload<'_> {
-        if self.most_payload_bytes() <= INLINE_MAX_BYTES { Payload::of_bytes(&[]) } else { whole_payload(self) }
-    }
-
-    fn chunk_format(&self) -> ChunkFormat {
-        // The checksum of the members lets a reader reject chunks of another state. It is not needed if the header
-        // contains the members, because a dump is then a single chunk.
-        let is_inline = self.most_payload_bytes() <= INLINE_MAX_BYTES;
-        CounterForm::of(self).chunk_format(if is_inline { 0 } else { members_sum(self) })
-    }
-
-    fn stamp(&self) -> u64 {
-        self.reached()
-    }
-
-    fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
-        let Some(mut records) = self.records() else {
-            visit(&self.header());
-            return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
-        };
-        // Equal sets may have their members in different orders, so the digest must not depend on the order.
-        records.sort_by_cached_key(|(member, _)| member.text());
-        visit(&CounterForm::of(self).write().into_bytes());
-        for (member, tag) in records {
-            let text = member.text();
-            visit(&(text.len() as u64).to_le_bytes());
-            visit(&text);
-            tag.iter().for_each(|&tag| visit(&[tag]));
-        }
-    }
 }
 
 /// A partially loaded counter.
@@ -305,7 +240,7 @@ impl Partial for PartialCounter {
     }
 
     fn received(&self) -> Payload<'_> {
-        Payload::of_bytes(&self.bytes)
+        Payload::new([&self.bytes])
     }
 
     fn push(&mut self, more: &[u8]) -> Result<(), Error> {
@@ -341,6 +276,3 @@ impl Partial for PartialCounter {
         Ok(PartialCounter { header: try_to_vec(&self.header)?, bytes, counter, ..*self })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::live::Windowed;
 use crate::persist;
+use crate::window::{ClockSource, Window};
 
 fn params(exact_limit: u32, error_rate: f64) -> Params {
     Params { error_rate, exact_limit, exact_bytes: 500, seed: 7 }
