@@ -39,7 +39,7 @@ macro_rules! short_forms {
                 terms: Terms,
                 time: Time,
                 limit: &impl SizeLimit,
-            ) -> Result<(Vec<Admission>, crate::live::Outcome<<Self as Windowed>::Expired>), Error> {
+            ) -> Result<(Vec<Admission>, crate::live::Outcome<<Self as crate::live::Value>::Expired>), Error> {
                 let mut live = self.live(time);
                 let reported = live.admit(items, terms, limit)?;
                 Ok((reported, live.finish()))
@@ -50,7 +50,7 @@ macro_rules! short_forms {
                 others: &[&Self],
                 time: Time,
                 limit: &impl SizeLimit,
-            ) -> Result<crate::live::Outcome<<Self as Windowed>::Expired>, Error> {
+            ) -> Result<crate::live::Outcome<<Self as crate::live::Value>::Expired>, Error> {
                 let mut live = self.live(time);
                 live.merge(others, limit)?;
                 Ok(live.finish())
