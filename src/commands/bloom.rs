@@ -1,28 +1,20 @@
 //! The commands BF.* and RF.*, which work on Bloom filters.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Present, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
 use rollcall_core::live::Value;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
-use rollcall_core::unstable::size_limit::try_reserve;
 
 use super::filters::{Creation, obeyed_reservation, reported};
 use super::keyspace::value;
-use super::windows::{NO_SINCE, bad_since, time_of};
+use super::windows::time_of;
 use super::{changes, info};
-use crate::args::{self, Items};
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
-use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::family::{Added, AddedItems, Family};
 use crate::types::names::Verb;
-
-/// A view of `filter` at the time of the command, without expired items.
-fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
-    filter.at(time_of(ctx, [filter]))
-}
 
 /// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
 /// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
@@ -51,61 +43,10 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Replies whether a filter contains an item: `BF.EXISTS key item`
-pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read)?;
-    let found = value::<BloomFilter>(&key)?.is_some_and(|filter| present(ctx, filter).may_contain(args.get(2).bytes()));
-    ctx.reply_bool(found);
-    Ok(())
-}
-
-/// Replies for each item whether a filter contains it: `BF.MEXISTS key item [item ...]`
-pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read)?;
-    reply_contained(ctx, value::<BloomFilter>(&key)?.map(|filter| present(ctx, filter)), Items::single(args.from(2)))
-}
-
-/// Replies for each item whether a filter contains it, or did in the last seconds: `BF.QUERY key [SINCE seconds]
-/// [WIDTH bytes] ITEMS item [item ...]`
-pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, args::QUERY)?;
-    let items = options.items(args)?;
-    let key = ctx.open(args.get(1), Mode::Read)?;
-    let filter = value::<BloomFilter>(&key)?;
-    let view = match (filter, options.since) {
-        (Some(filter), Some(seconds)) => {
-            let since = filter.since(seconds, time_of(ctx, [filter]));
-            Some(since.map_err(|_| bad_since(filter, args.get(1), seconds, NO_SINCE))?)
-        }
-        (filter, _) => filter.map(|filter| present(ctx, filter)),
-    };
-    reply_contained(ctx, view, items)
-}
-
-/// Replies for each item whether `view` may contain it. A missing key has no view.
-fn reply_contained(ctx: Ctx, view: Option<Present<'_>>, items: Items<'_>) -> Result<(), CommandError> {
-    if let Some(runs) = items.runs() {
-        let mut answers = Vec::new();
-        try_reserve(&mut answers, items.len())?;
-        match view {
-            Some(view) => view.may_contain_all(runs, |found| answers.push(reply::answer(found))),
-            None => answers.resize(items.len(), reply::NO),
-        }
-        ctx.reply_bulk(&answers);
-        return Ok(());
-    }
-    ctx.reply_array(items.len());
-    match view {
-        Some(view) => view.may_contain_all(items.args().bytes(), |found| ctx.reply_bool(found)),
-        None => (0..items.len()).for_each(|_| ctx.reply_bool(false)),
-    }
-    Ok(())
-}
-
 /// Replies with the number of items in a filter: `BF.CARD key`
 pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
-    let items = value::<BloomFilter>(&key)?.map_or(0, |filter| present(ctx, filter).num_items());
+    let items = value::<BloomFilter>(&key)?.map_or(0, |filter| filter.at(time_of(ctx, [filter])).num_items());
     ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Value};
-use rollcall_core::window::Window;
+use rollcall_core::window::{Time, Window};
 
 use super::windows;
 use crate::args::{self, Allowed, Opt, Options, narrow};
@@ -122,6 +122,19 @@ impl Family for Counter {
         Err(CommandError::Argument(format!(
             "bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"
         )))
+    }
+
+    fn look_up<'i>(
+        &self,
+        time: Time,
+        since: Option<u64>,
+        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
+        mut found: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let view = since.map_or_else(|| Ok(self.at(time)), |seconds| self.since(seconds, time))?;
+        // An estimating counter cannot answer for any item, unless all its members have expired.
+        drop(view.members()?);
+        items.try_for_each(|item| Ok(found(view.is_exact() && view.contains(item)?)))
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {

@@ -1,18 +1,17 @@
 //! The commands LC.*, which work on counters of distinct members.
 
-use rollcall_core::counting::{self, Counter, View};
+use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
-use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
+use rollcall_core::unstable::size_limit::try_collect_ok;
 
 use super::changes;
 use super::counters::PARAMETERS;
 use super::keyspace::{open_all, value, values};
 use super::windows::{self, NO_SINCE, time_of};
 use super::{info, sets};
-use crate::args::{self, Allowed, Items, Opt};
+use crate::args::{self, Allowed, Opt};
 use crate::command_error::{CommandError, Kind};
-use crate::reply;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::family::Family;
 
@@ -34,7 +33,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         let count = match value::<Counter>(&key)? {
             None => 0,
             Some(counter) if counter.window().is_none() => counter.count(),
-            Some(counter) => now(ctx, counter).count(),
+            Some(counter) => counter.at(time_of(ctx, [counter])).count(),
         };
         ctx.reply_integer(count as i64);
         return Ok(());
@@ -44,59 +43,6 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let now = time_of(ctx, counters.iter().copied());
     let views = try_collect_ok(counters.len(), counters.iter().map(|counter| Ok::<_, Error>(counter.at(now))))?;
     ctx.reply_integer(counting::union_card(&views)?.count() as i64);
-    Ok(())
-}
-
-/// Replies whether a counter contains an item: `LC.EXISTS key item`
-pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read)?;
-    let found = match value::<Counter>(&key)? {
-        Some(counter) => now(ctx, counter).contains(args.get(2).bytes())?,
-        None => false,
-    };
-    ctx.reply_bool(found);
-    Ok(())
-}
-
-/// A view of `counter` at the time of the command, without expired members.
-fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
-    counter.at(time_of(ctx, [counter]))
-}
-
-/// Replies for each item whether a counter contains it: `LC.MEXISTS key item [item ...]`
-pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read)?;
-    let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
-    reply_contained(ctx, view, Items::single(args.from(2)))
-}
-
-/// Replies for each item whether a counter contains it, or did in the last seconds: `LC.QUERY key [SINCE seconds]
-/// [WIDTH bytes] ITEMS item [item ...]`
-pub fn query(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, args::QUERY)?;
-    let items = options.items(args)?;
-    let key = ctx.open(args.get(1), Mode::Read)?;
-    let view = |counter| sets::view(counter, args.get(1), options.since, time_of(ctx, [counter]), NO_SINCE);
-    let view = value::<Counter>(&key)?.map(view).transpose()?;
-    reply_contained(ctx, view, items)
-}
-
-/// Replies for each item whether `view` has it. A missing key has no view.
-fn reply_contained(ctx: Ctx, view: Option<View<'_>>, items: Items<'_>) -> Result<(), CommandError> {
-    let (runs, singles) = (items.runs(), items.args().bytes());
-    if let (Some(view), Some(item)) = (view, runs.clone().map_or(singles.clone().next(), |mut runs| runs.next())) {
-        // An estimating counter cannot answer for any item, so the reply is a single error.
-        view.contains(item)?;
-    }
-    // If a counter that estimates gets here, all its members have expired. It then contains no item.
-    let view = view.filter(|view| view.is_exact());
-    let contains = |item| view.is_some_and(|view| view.contains(item) == Ok(true));
-    if let Some(runs) = runs {
-        ctx.reply_bulk(&try_collect(items.len(), runs.map(|item| reply::answer(contains(item))))?);
-        return Ok(());
-    }
-    ctx.reply_array(items.len());
-    singles.for_each(|item| ctx.reply_bool(contains(item)));
     Ok(())
 }
 

@@ -287,8 +287,23 @@ impl Family for BloomFilter {
         if is_new_key && answers.is_empty() && error.is_some() {
             return Added { items: added, new, error };
         }
-        reply::added(ctx, answers, len, error, as_text);
+        reply::answers(ctx, answers, len, error, as_text);
         Added { items: added, new, error: None }
+    }
+
+    fn look_up<'i>(
+        &self,
+        time: Time,
+        since: Option<u64>,
+        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
+        mut found: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let view = since.map_or_else(|| Ok(self.at(time)), |seconds| self.since(seconds, time))?;
+        match items.len() {
+            1 => items.next().into_iter().for_each(|item| found(view.may_contain(item))),
+            _ => view.may_contain_all(items, found),
+        }
+        Ok(())
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {

@@ -14,6 +14,7 @@ mod effects;
 mod filters;
 mod info;
 mod keyspace;
+mod look_up;
 mod register;
 mod sets;
 mod table;

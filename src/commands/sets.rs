@@ -7,7 +7,7 @@ use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
 
 use super::keyspace::{open_all, value};
-use super::windows::{NO_SINCE, bad_since, no_window, time_of};
+use super::windows::{NO_SINCE, check_since, no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::number::parse_number;
@@ -82,8 +82,8 @@ pub(super) fn view<'c>(
     now: Time,
     instead: &str,
 ) -> Result<View<'c>, CommandError> {
-    let Some(seconds) = seconds else { return Ok(counter.at(now)) };
-    counter.since(seconds, now).map_err(|_| bad_since(counter, key, seconds, instead))
+    check_since(counter, key, seconds, instead)?;
+    Ok(seconds.map_or_else(|| Ok(counter.at(now)), |seconds| counter.since(seconds, now))?)
 }
 
 /// How many keys, from the first on, must exist: otherwise the result is empty.

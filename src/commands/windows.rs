@@ -149,12 +149,24 @@ pub(super) fn check_given<T: Value>(value: &T, given: &args::WindowOptions) -> R
     Err(CommandError::Argument(format!("the key has {has}: put the window in the key's name, or leave {option} out")))
 }
 
-/// The error for `seconds`, the value of a `SINCE`, that the window of the value under `key` does not have. `instead`
-/// says what would be right without a window.
-pub(super) fn bad_since<T: Family>(value: &T, key: Arg<'_>, seconds: u64, instead: &str) -> CommandError {
-    let Some(window) = value.window() else { return no_window_for(value, key, instead) };
-    let (key, most) = (quoted(key.bytes()), window.seconds());
-    CommandError::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))
+/// Checks the `since` of an option `SINCE`. `instead` says what to give for a value without a window.
+///
+/// # Errors
+/// [`CommandError::Argument`] if there is no window, or if it is shorter.
+pub(super) fn check_since<T: Family>(
+    value: &T,
+    key: Arg<'_>,
+    since: Option<u64>,
+    instead: &str,
+) -> Result<(), CommandError> {
+    let Some(seconds) = since else { return Ok(()) };
+    let most = value.window().ok_or_else(|| no_window_for(value, key, instead))?.seconds();
+    if (1..=most).contains(&seconds) {
+        return Ok(());
+    }
+    let key = quoted(key.bytes());
+    let why = format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}");
+    Err(CommandError::Argument(why))
 }
 
 /// The error for an option that needs a window, if the value under `key` has none. `instead` says what would be right.

@@ -11,6 +11,7 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
 use rollcall_core::unstable::persist::{ChunkFormat, Partial, redisbloom};
 use rollcall_core::unstable::wire;
+use rollcall_core::window::Time;
 
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
@@ -213,6 +214,19 @@ pub trait Family: Value + Value + FromIterator<&'static [u8]> {
     fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
         Ok(())
     }
+
+    /// Looks up items at `time`, or with `since` among those of the last seconds. Calls `found` for each with whether
+    /// it is one.
+    ///
+    /// # Errors
+    /// Those of a counter that estimates, and of a span that the window does not have, before the first call.
+    fn look_up<'i>(
+        &self,
+        time: Time,
+        since: Option<u64>,
+        items: impl ExactSizeIterator<Item = &'i [u8]>,
+        found: impl FnMut(bool),
+    ) -> Result<(), Error>;
 
     /// The union of `first` and `others`, with the parameters of `first`.
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error>;

@@ -8,7 +8,7 @@ use super::super::argument::{
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, PAYLOADS, SEED, SINCE,
     SOURCES, TO, WIDTH, WITHROOM, argument, field,
 };
-use super::super::{advance, bloom, changes, dump, info};
+use super::super::{advance, bloom, changes, dump, info, look_up};
 use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
 /// Each command is registered under BF.* and RF.*.
@@ -37,13 +37,13 @@ pub static BLOOM: &[Command] = rows! { Filter:
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds new items to a Bloom filter while it has fewer than a limit"
-    c"bf.exists" bloom::exists, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
+    c"bf.exists" look_up::exists::<BloomFilter>, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
         c"O(N) where N is the number of sub-filters"
         c"Returns whether an item may be in a Bloom filter, or is certainly not"
-    c"bf.mexists" bloom::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
+    c"bf.mexists" look_up::mexists::<BloomFilter>, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Returns for each item whether it may be in a Bloom filter, or is certainly not"
-    c"bf.query" bloom::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, WIDTH, AFTER_ITEMS]
+    c"bf.query" look_up::query::<BloomFilter>, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, WIDTH, AFTER_ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Returns for each item whether it may be in a Bloom filter, or may have been added in the last seconds"
     c"bf.card" bloom::card, 2 READ_FAST Read CHANGES_WITH_TIME [KEY]

@@ -8,7 +8,7 @@ use super::super::argument::{
     DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PAYLOADS, SEED, SINCE, SOURCES, TO,
     WIDTH, WITHROOM, argument, field, flag, several,
 };
-use super::super::{advance, changes, counting, dump, info, sets};
+use super::super::{advance, changes, counting, dump, info, look_up, sets};
 use super::command::{
     CHANGE, CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows,
 };
@@ -81,13 +81,13 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.diff" sets::diff, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
         c"O(N*M) where N is the number of counters and M the number of members of the first"
         c"Lists the members of the first counter that are in no other, while all are exact"
-    c"lc.exists" counting::exists, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
+    c"lc.exists" look_up::exists::<Counter>, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
         c"O(1)"
         c"Returns whether an item is a member of a counter, while the counter is exact"
-    c"lc.mexists" counting::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
+    c"lc.mexists" look_up::mexists::<Counter>, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, while the counter is exact"
-    c"lc.query" counting::query, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, WIDTH, AFTER_ITEMS]
+    c"lc.query" look_up::query::<Counter>, -4 READ_FAST Read CHANGES_WITH_TIME [KEY, SINCE, WIDTH, AFTER_ITEMS]
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the \
           counter is exact"
