@@ -34,8 +34,9 @@ pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
 }
 
 /// Replies to a look-up or to an addition to a filter: an array of booleans, one for each handled item, from `answers`.
-/// The error of a rejected item is the last element. With `as_text` (the option `WIDTH`) the reply is a string of an answer for each
-/// of the `items`: `!` from the first item on that a full filter rejects. Any other error is then the whole reply.
+/// The error of a rejected item is the last element. With `as_text` (the option `WIDTH`) the reply is a string of an
+/// answer for each of the `items`: `!` from the first item on that a full filter rejects. Any other error is then the
+/// whole reply.
 pub fn answers(ctx: Ctx, mut answers: Vec<u8>, items: usize, stopped: Option<CommandError>, as_text: bool) {
     if as_text {
         match stopped {

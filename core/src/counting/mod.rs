@@ -28,10 +28,8 @@
 //! database applications", ACM Transactions on Database Systems 15(2), 1990: linear counting.
 
 mod admit;
-mod collect;
 pub(crate) mod counter;
 pub(crate) mod estimate;
-pub(crate) mod form;
 pub(crate) mod held;
 pub(crate) mod layout;
 pub(crate) mod params;

@@ -3,12 +3,12 @@
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
 use crate::counting::counter::tests::words;
-use crate::counting::form::CounterForm;
 use crate::counting::held::ring::{MOST_SLICES, TagRing};
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Params;
 use crate::counting::payload::tests::encode;
 use crate::counting::sets::tests::{count_union, estimate_intersection};
+use crate::counting::stored::CounterForm;
 use crate::counting::view::tests::standing;
 use crate::counting::{diff_card, inter_card, union_card};
 use crate::error::{Error, Parameter};

@@ -3,8 +3,7 @@
 mod windowed;
 
 use crate::bloom::{self, BitLayout, BloomFilter};
-use crate::counting::form::CounterForm;
-use crate::counting::stored::PartialCounter;
+use crate::counting::stored::{CounterForm, PartialCounter};
 use crate::counting::{Counter, Params};
 use crate::error::Error;
 use crate::hash::checksum;
@@ -145,7 +144,6 @@ fn the_recipe_of_a_stored_field_names_every_file() {
     for (folder, file) in [
         ("core/src/stored", "core/src/stored/codec.rs"),
         ("core/src/counting", "core/src/counting/stored.rs"),
-        ("core/src/counting", "form.rs"),
         ("core/src/bloom/filter/stored", "core/src/bloom/filter/stored/lines.rs"),
         ("core/src/persist", "core/src/persist/tests.rs"),
         ("core/src/persist/tests", "windowed.rs"),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::counting::counter::tests::{RATES, counter, params};
-use crate::counting::form::CounterForm;
 use crate::counting::held::ring::TagRing;
+use crate::counting::stored::CounterForm;
 use crate::window::{ClockSource, Window};
 
 /// The whole payload of a counter.
