@@ -2,115 +2,91 @@
 
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::counting::counter::Counter;
+use crate::counting::held::Held;
 use crate::counting::held::members::record::{Member, counted_bytes};
+use crate::counting::params::Params;
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::table_hash;
-use crate::live::Value;
-use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
-use crate::window::{Move, Time};
+use crate::live::{Live, Value};
+use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::window::Move;
 
-/// The items of an `LC.ADMIT` call, each looked up in the counter.
-pub(super) struct LookedUp<'a> {
-    pub(super) look_up: LookUp<(u64, &'a [u8])>,
-    /// The number of new items that the limit admits.
-    pub(super) admitted: usize,
-    /// Members that were last added in an earlier slice. They are added again, so that they expire later.
-    pub(super) renewed: Vec<&'a [u8]>,
-    /// The result for each new item.
-    pub(super) reported: Vec<Admission>,
-}
-
-impl Counter {
-    /// Looks up all items. Members that have expired at `time` count as new.
-    ///
-    /// # Errors
-    /// [`Error::NotExact`] if the counter estimates, [`Error::PastExact`] if adding the items would make it estimate,
-    /// [`Error::OutOfMemory`].
-    pub(super) fn look_up<'a>(
-        &self,
+impl Live<'_, Counter> {
+    /// Implements [`Value::admit_live`]. Members that have expired count as new.
+    pub(super) fn admit_members<'a>(
+        &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        time: Time,
-    ) -> Result<LookedUp<'a>, Error> {
-        let mut look_up = LookUp::of(items.len())?;
-        let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
-        let (view, is_later) = (self.at(time), self.present_slice(time) > self.newest_slice());
-        // `members` returns an error if the counter estimates and has live members. An estimating counter without live
-        // members is treated as an empty exact counter.
+        limit: &impl SizeLimit,
+    ) -> Result<(Vec<Admission>, usize), Error> {
+        let (due, view) = (self.due(), self.value.at(self.time));
+        // An estimating counter without live members is treated as an empty exact counter.
         drop(view.members()?);
-        let none_is_live = !self.is_exact();
+        // If the clock jumped ahead and was set back, the window moves back even if no item is admitted. Otherwise,
+        // until the time to which the clock had jumped, no member would expire and make room.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let mut look_up = LookUp::of(items.len())?;
+        // Members that were last added in an earlier slice. They are added again, so that they expire later.
+        let mut renewed = try_with_capacity(if self.value.window().is_some() { items.len() } else { 0 })?;
         for item in items {
             let hash = table_hash(item);
-            let age = if none_is_live { None } else { view.age_of(item, hash)? };
-            if age.is_some_and(|age| is_later || age > 0) {
-                try_reserve(&mut renewed, 1)?;
+            let age = if view.is_exact() { view.age_of(item, hash)? } else { None };
+            if age.is_some_and(|age| age > 0 || matches!(due, Move::Advance(_))) {
                 renewed.push(item);
             }
             look_up.record(hash, (hash, item), age.is_some());
         }
-        let new = &look_up.new;
-        let (members, bytes) = self.members_at(view)?;
-        let admitted = terms.admitted(members, new.len());
-        if terms.all && admitted < new.len() {
+        let (members, bytes) = present(view)?;
+        let admitted = terms.admitted(members, look_up.new.len());
+        let new = &look_up.new[..admitted];
+        if terms.all && admitted < look_up.new.len() {
             renewed.clear();
         }
-        self.check_stays_exact(members, bytes, &new[..admitted])?;
-        let reported = first_of(admitted, new.len())?;
-        Ok(LookedUp { look_up, admitted, renewed, reported })
-    }
-
-    /// Adds the admitted items to a copy of the counter, after moving the copy's window as `due` says, and returns the
-    /// copy. A single item is added to the counter itself, without a copy, unless `due` moves the window.
-    ///
-    /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
-    pub(super) fn admit_looked_up(
-        &mut self,
-        looked_up: &LookedUp<'_>,
-        due: Move,
-        limit: &impl SizeLimit,
-    ) -> Result<Option<Self>, Error> {
-        match &looked_up.look_up.new[..looked_up.admitted] {
-            [] => Ok(None),
-            // Adding a single item either succeeds or changes nothing, so no copy of the counter is needed.
-            &[(hash, only)] if due == Move::Stay => self.add_absent(only, hash, limit).map(|_| None),
-            several => {
-                let mut copy = self.try_clone()?;
-                copy.make(due);
-                for &(hash, item) in several {
-                    copy.add_absent(item, hash, limit)?;
+        check_stays_exact(self.value.params(), members, bytes, new)?;
+        let reported = first_of(admitted, look_up.new.len())?;
+        if !terms.dry_run {
+            match new {
+                [] => {}
+                // Adding a single item either succeeds or changes nothing, so no copy of the counter is needed.
+                &[(hash, only)] if due == Move::Stay => self.value.add_absent(only, hash, limit)?,
+                several => {
+                    let mut copy = self.value.try_clone()?;
+                    copy.make(due);
+                    several.iter().try_for_each(|&(hash, item)| copy.add_absent(item, hash, limit))?;
+                    (*self.value, self.outcome.before) = (copy, due);
                 }
-                Ok(Some(copy))
             }
+            let has_changes = admitted > 0 || !renewed.is_empty();
+            if has_changes || rebases {
+                self.move_on();
+            }
+            self.outcome.changed |= has_changes;
+            renewed.iter().try_for_each(|item| self.value.add_item(item, limit).map(drop))?;
         }
+        let num_new = look_up.new.len();
+        Ok((look_up.into_answers(&reported), num_new))
     }
+}
 
-    /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
-    fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
-        let all = self.held.members().map(|all| (all.len() as u64, all.member_bytes.into()));
-        // The members are counted one by one only if some of them have expired.
-        if let (Some(all), true) = (all, view.is_whole()) {
-            return Ok(all);
-        }
-        let add = |(members, bytes), member: Member<'_>| (members + 1, bytes + member.counted_bytes() as u64);
-        Ok(view.members()?.fold((0, 0), add))
+/// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
+fn present(view: View<'_>) -> Result<(u64, u64), Error> {
+    // The members are counted one by one only if some of them have expired.
+    if let (Held::Exact(all), true) = (&view.whole().held, view.is_whole()) {
+        return Ok((all.len() as u64, all.member_bytes.into()));
     }
+    let add = |(members, bytes), member: Member<'_>| (members + 1, bytes + member.counted_bytes() as u64);
+    Ok(view.members()?.fold((0, 0), add))
+}
 
-    /// Checks that the counter stays exact if the items `new` are added. `members` and `bytes` are the result of
-    /// [`Self::members_at`].
-    fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
-        if new.is_empty() {
-            return Ok(());
-        }
-        let params = self.params();
-        let members = members + new.len() as u64;
-        let bytes = bytes + new.iter().map(|(_, item)| counted_bytes(item) as u64).sum::<u64>();
-        if members > u64::from(params.exact_limit) || bytes > u64::from(params.exact_bytes) {
-            let (exact_limit, exact_bytes) = (params.exact_limit, params.exact_bytes);
-            return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });
-        }
-        Ok(())
+/// Checks that a counter stays exact if the items `new` are added to `members` members of `bytes` bytes.
+fn check_stays_exact(params: &Params, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
+    let members = members + new.len() as u64;
+    let bytes = bytes + new.iter().map(|(_, item)| counted_bytes(item) as u64).sum::<u64>();
+    let &Params { exact_limit, exact_bytes, .. } = params;
+    match members > exact_limit.into() || bytes > exact_bytes.into() {
+        true => Err(Error::PastExact { exact_limit, exact_bytes, members, bytes }),
+        false => Ok(()),
     }
 }
 

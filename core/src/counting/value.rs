@@ -19,7 +19,7 @@ use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
 use crate::stored::inline::{AS_IT_IS, OUT_OF_LINE};
 use crate::stored::payload::Payload;
 use crate::stored::{ChunkFormat, Kind};
-use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
+use crate::window::{Ahead, ClockSource, Mark, Merging, Time, Window};
 
 /// The largest payload in bytes that is written into the header. A dump is then a single chunk, which cannot become
 /// outdated half-way. The number may be changed, since readers accept any size.
@@ -211,26 +211,7 @@ impl Value for Counter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error> {
-        let due = live.due();
-        // If the clock jumped ahead and was set back, the window moves back even if no item is admitted. Otherwise,
-        // until the time to which the clock had jumped, no member would expire and make room.
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
-        let looked_up = live.value.look_up(items, terms, live.time)?;
-        if !terms.dry_run {
-            let has_changes = looked_up.admitted > 0 || !looked_up.renewed.is_empty();
-            if let Some(admitted) = live.value.admit_looked_up(&looked_up, due, limit)? {
-                *live.value = admitted;
-                live.outcome.before = due;
-            } else if has_changes || rebases {
-                live.make(due);
-            }
-            live.outcome.changed |= has_changes;
-            for item in &looked_up.renewed {
-                live.value.add_item(item, limit)?;
-            }
-        }
-        let new = looked_up.look_up.new.len();
-        Ok((looked_up.look_up.into_answers(&looked_up.reported), new))
+        live.admit_members(items, terms, limit)
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {

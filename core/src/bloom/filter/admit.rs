@@ -7,102 +7,76 @@ use crate::bloom::look_up::{look_up, look_up_chunks, prefetch_all};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::hash::{Hash128, table_hash};
-use crate::live::Value;
+use crate::live::{Live, Value};
 use crate::marks::{CHUNK, first_marks};
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
+use crate::window::Move;
 
-/// An admission that is decided but not yet carried out. It owns all memory that it will need.
-pub(super) struct Admitting {
-    pub(super) sorted: LookUp<Hash128>,
-    /// Items that the filter has already and that will be added again, so that they expire later. Each comes with the
-    /// number of new items before it in the call.
-    renewed: Vec<(usize, Hash128)>,
-    /// The number of new items that will be added, if they find room; 0 for a dry run.
-    admitted: usize,
-    /// New sub-filters, if the newest slice has to grow.
-    more: Vec<SubFilter>,
-    reported: Vec<Admission>,
-}
-
-impl Admitting {
-    /// Whether carrying out the admission may change the filter.
-    pub(super) fn adds(&self) -> bool {
-        self.admitted > 0 || self.renews()
-    }
-
-    /// Whether items that the filter has already are added again, so that they expire later.
-    pub(super) fn renews(&self) -> bool {
-        !self.renewed.is_empty()
-    }
-}
-
-impl BloomFilter {
-    /// Decides which items may be added within the limit of `terms`, as if the window had moved forward by
-    /// `slices_later` slices. The items are not added yet.
+impl Live<'_, BloomFilter> {
+    /// Implements [`Value::admit_live`].
     ///
     /// If the filter does not scale and has room for fewer items, a dry run reports that these are admitted, and
     /// `terms.all` rejects all. The computed room is a lower bound, exact at error rates up to 0.02.
-    ///
-    /// # Errors
-    /// The error that keeps the filter from growing, or [`Error::OutOfMemory`].
-    pub(super) fn plan_admission<'a>(
+    pub(super) fn admit_items<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
-        slices_later: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Admitting, Error> {
-        let renews = self.renews();
+    ) -> Result<(Vec<Admission>, usize), Error> {
+        let (due, filter) = (self.due(), &mut *self.value);
+        let slices_later = match (due, filter.newest_slice()) {
+            (Move::Advance(slice), Some(newest)) => slice - newest,
+            _ => 0,
+        };
+        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
+        // are rejected. Otherwise the filter's items would expire far too late.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let renews = filter.renews();
         let mut sorted = LookUp::of(items.len())?;
+        // Items that the filter has already and that will be added again, so that they expire later. Each comes with
+        // the number of new items before it in the call.
         let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
-        let newest = if slices_later == 0 { self.newest() } else { &[] };
-        look_up_chunks(self.live_after(slices_later), items.map(self.hasher()), |hash, is_known| {
+        let newest = if slices_later == 0 { filter.newest() } else { &[] };
+        look_up_chunks(filter.live_after(slices_later), items.map(filter.hasher()), |hash, is_known| {
             sorted.record(table_hash(bytemuck::cast_slice(&[hash.lo, hash.hi])), hash, is_known);
             if is_known && renews && !look_up(newest, hash) {
                 renewed.push((sorted.new.len(), hash));
             }
         });
-        let new = sorted.new.len();
-        let mut admitted = terms.admitted(self.after(slices_later).num_items(), new);
-        if terms.all && admitted < new {
+        let num_new = sorted.new.len();
+        let mut admitted = terms.admitted(filter.after(slices_later).num_items(), num_new);
+        if terms.all && admitted < num_new {
             renewed.clear();
         }
-        let (mut more, room) = match self.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit) {
+        let (more, room) = match filter.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit) {
             Ok(more) => (more, admitted),
-            Err(Error::Full { .. }) => (Vec::new(), self.room() as usize),
+            Err(Error::Full { .. }) => (Vec::new(), filter.room() as usize),
             Err(error) => return Err(error),
         };
         if terms.all && room < admitted {
             admitted = 0;
         }
-        let reported = first_of(if terms.dry_run { admitted.min(room) } else { 0 }, new)?;
-        if terms.dry_run {
-            (renewed, admitted, more) = (Vec::new(), 0, Vec::new());
-        } else if let Parts::Many(all, Some(ring)) = &mut self.parts {
-            // After the caller has moved the window forward, no error may occur. So memory is reserved here.
-            try_reserve(&mut ring.list, 1)?;
-            try_reserve(all, more.len())?;
+        let mut reported = first_of(if terms.dry_run { admitted.min(room) } else { 0 }, num_new)?;
+        if !terms.dry_run {
+            // After the window has moved, no error may occur. So memory is reserved here.
+            if let Parts::Many(all, Some(ring)) = &mut filter.parts {
+                try_reserve(&mut ring.list, 1)?;
+                try_reserve(all, more.len())?;
+            }
+            let adds = admitted > 0 || !renewed.is_empty();
+            if adds || rebases {
+                self.make(due);
+            }
+            if adds {
+                self.value.add_admitted(more, &sorted.new, &renewed, admitted, &mut reported)?;
+            }
+            self.outcome.changed |= !renewed.is_empty() || reported.contains(&Admission::Admitted);
         }
-        Ok(Admitting { sorted, renewed, admitted, more, reported })
+        Ok((sorted.into_answers(&reported), num_new))
     }
+}
 
-    /// Adds the items that [`Self::plan_admission`] admitted. Returns the outcome for each item of the call.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`]. The filter is then unchanged.
-    pub(super) fn carry_out(&mut self, admitting: Admitting) -> Result<Vec<Admission>, Error> {
-        let adds = admitting.adds();
-        let Admitting { sorted, renewed, admitted, more, mut reported } = admitting;
-        if adds {
-            let first = self.chain().len() - usize::from(!self.newest().is_empty());
-            self.append(more.into_iter())?;
-            let end = self.fill(first, &sorted.new, &renewed, admitted, &mut reported);
-            // New sub-filters that stayed empty are removed.
-            self.truncate(end + 1);
-        }
-        Ok(sorted.into_answers(&reported))
-    }
-
+impl BloomFilter {
     /// Makes the sub-filters that the newest slice needs for `items` more items when the window has moved forward by
     /// `slices_later` slices.
     ///
@@ -124,17 +98,22 @@ impl BloomFilter {
         Ok(more)
     }
 
-    /// Adds up to `most` of the items `new`, and all items `renewed`, in the order of the call. They go into the
-    /// sub-filter at index `first` until it is full, then into the next. Writes the outcomes for `new` to `reported`,
-    /// and returns the index of the last used sub-filter. A new item without room is rejected.
-    fn fill(
+    /// Adds up to `most` of the items `new`, and all items `renewed`, in the order of the call. They go into the newest
+    /// sub-filter until it is full, then into the next of `more`. Writes the outcomes for `new` to `reported`. A new
+    /// item without room is rejected.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], only without a window. The filter is then unchanged.
+    fn add_admitted(
         &mut self,
-        first: usize,
+        more: Vec<SubFilter>,
         new: &[Hash128],
         renewed: &[(usize, Hash128)],
         most: usize,
         reported: &mut [Admission],
-    ) -> usize {
+    ) -> Result<(), Error> {
+        let first = self.chain().len() - usize::from(!self.newest().is_empty());
+        self.append(more.into_iter())?;
         let (mut at, mut admitted, mut renewed) = (first, 0, renewed.iter().peekable());
         for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             if place % CHUNK == 0 {
@@ -161,7 +140,9 @@ impl BloomFilter {
                 }
             };
         }
-        at
+        // New sub-filters that stayed empty are removed.
+        self.truncate(at + 1);
+        Ok(())
     }
 
     /// Inserts an item into the sub-filter at index `at` or, if this is full, into the next. Returns false if the

@@ -143,23 +143,7 @@ impl Value for BloomFilter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error> {
-        let due = live.due();
-        let slices_later = match (due, live.value.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => slice - newest,
-            _ => 0,
-        };
-        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
-        // are rejected. Otherwise the filter's items would expire far too late.
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
-        let admitting = live.value.plan_admission(items, terms, slices_later, limit)?;
-        let new = admitting.sorted.new.len();
-        live.outcome.changed |= admitting.renews();
-        if admitting.adds() || rebases {
-            live.make(due);
-        }
-        let reported = live.value.carry_out(admitting)?;
-        live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
-        Ok((reported, new))
+        live.admit_items(items, terms, limit)
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
