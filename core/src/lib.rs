@@ -46,7 +46,6 @@ pub mod live;
 pub(crate) mod marks;
 pub(crate) mod parallel;
 pub mod persist;
-pub(crate) mod rounding;
 pub(crate) mod shared;
 pub mod size_limit;
 pub(crate) mod stored;

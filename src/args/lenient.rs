@@ -28,7 +28,7 @@
 
 use std::ffi::CString;
 
-use super::Options;
+use super::{Opt, Options};
 use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
@@ -48,8 +48,9 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
     if non_scaling && expansion.is_some() {
         return None;
     }
+    let given = if non_scaling { 1 << Opt::NonScaling as u32 } else { 0 };
     Given { error_rate: Some(rate(args.get(2))?), capacity: Some(integer(args.get(3))?), expansion }
-        .in_range(Options { non_scaling, ..Options::default() })
+        .in_range(Options { given, ..Options::default() })
 }
 
 /// The options of a `BF.INSERT` command; `None` if RedisBloom would reject it.
@@ -66,8 +67,8 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
                 options.items = (at < args.len()).then_some(at);
                 break;
             }
-            [b'N', _, b'C', ..] => options.no_create = true,
-            [b'N', ..] => options.non_scaling = true,
+            [b'N', _, b'C', ..] => _ = options.give(Opt::NoCreate),
+            [b'N', ..] => _ = options.give(Opt::NonScaling),
             [b'C', ..] => given.capacity = Some(integer(value?)?),
             [b'E', b'R', ..] => given.error_rate = Some(rate(value?)?),
             [b'E', ..] => given.expansion = Some(integer(value?)?),

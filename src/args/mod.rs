@@ -78,6 +78,8 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
 /// The options of a command, as the client gave them.
 #[derive(Debug, Default)]
 pub struct Options {
+    /// A bit for each option that was given.
+    pub given: u32,
     pub capacity: Option<u64>,
     pub error_rate: Option<f64>,
     pub expansion: Option<u64>,
@@ -85,35 +87,21 @@ pub struct Options {
     pub exact_bytes: Option<u64>,
     pub seed: Option<u64>,
     pub layout: Option<BitLayout>,
-    pub non_scaling: bool,
-    pub no_create: bool,
-    pub window: WindowOptions,
+    /// The length of a window in seconds.
+    pub window: Option<u64>,
+    pub slices: Option<u64>,
+    /// The number of a new window's newest slice. Only a primary or the AOF gives it.
+    pub slice: Option<u64>,
     /// The expiry of a key that the command creates, in milliseconds since 1970.
     pub expiry: Option<i64>,
     /// The option `LIMIT` of `ADMIT`. A value with this number of items takes no new item.
     pub limit: Option<u64>,
-    pub all: bool,
-    pub dry_run: bool,
-    pub with_room: bool,
     /// The option `SINCE` of `QUERY`: only what was added in the last seconds.
     pub since: Option<u64>,
-    pub with_ages: bool,
     /// The option `WIDTH`: the length of each item in bytes.
     pub width: Option<usize>,
     /// The index of the first argument with items.
     pub items: Option<usize>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WindowOptions {
-    pub seconds: Option<u64>,
-    pub manual: bool,
-    /// The key expires when all its items have left the window.
-    pub volatile: bool,
-    pub slices: Option<u64>,
-    pub refresh: bool,
-    /// The number of a new window's newest slice. Only a primary or the AOF gives it.
-    pub slice: Option<u64>,
 }
 
 /// Converts a number to 32 bits. A larger number becomes [`u32::MAX`], which is out of every range.
@@ -122,13 +110,25 @@ pub fn narrow(number: u64) -> u32 {
 }
 
 impl Options {
+    /// Whether an option was given.
+    pub fn has(&self, option: Opt) -> bool {
+        self.given & 1 << option as u32 != 0
+    }
+
+    /// Notes that an option was given. Returns whether it was not given before.
+    fn give(&mut self, option: Opt) -> bool {
+        let is_new = !self.has(option);
+        self.given |= 1 << option as u32;
+        is_new
+    }
+
     /// Puts the client's number into an error about a number out of range, because [`narrow`] may have lowered it.
     pub fn as_given(&self, error: Error) -> Error {
         let Error::OutOfRange { parameter, expected, got } = error else { return error };
         let given = match parameter {
             Parameter::ExactLimit => self.exact_limit,
             Parameter::ExactBytes => self.exact_bytes,
-            Parameter::Slices => self.window.slices,
+            Parameter::Slices => self.slices,
             _ => None,
         };
         Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
@@ -145,7 +145,7 @@ impl Options {
     /// Whether a command with these options may be replicated unchanged. RedisBloom reads expiry options differently,
     /// and does not know seed and layout. The effect of window options depends on the clock.
     pub fn are_plain(&self) -> bool {
-        self.window.seconds.is_none() && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
+        self.window.is_none() && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
     }
 }
 
@@ -207,8 +207,6 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed<'_>) -> 
     let allowed = || allowed.iter().copied().flatten().chain(slice).copied();
     let takes_items = allowed().any(|option| option == Opt::Items);
     let mut options = Options::default();
-    // One bit for each option that was given.
-    let mut seen = 0u32;
     let mut out_of_range = None;
     let mut at = start;
     while at < args.len() {
@@ -221,22 +219,13 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed<'_>) -> 
                 false => unknown_option(given, allowed(), takes_items),
             });
         };
-        let bit = 1 << option as u32;
-        if seen & bit != 0 {
+        if !options.give(option) {
             return Err(CommandError::Argument(format!("option {option} is given twice")));
         }
-        seen |= bit;
         at += 1;
         match option {
-            Opt::NonScaling => options.non_scaling = true,
-            Opt::NoCreate => options.no_create = true,
-            Opt::All => options.all = true,
-            Opt::DryRun => options.dry_run = true,
-            Opt::WithRoom => options.with_room = true,
-            Opt::WithAges => options.with_ages = true,
-            Opt::Manual => options.window.manual = true,
-            Opt::Volatile => options.window.volatile = true,
-            Opt::Refresh => options.window.refresh = true,
+            Opt::NonScaling | Opt::NoCreate | Opt::All | Opt::DryRun | Opt::WithRoom | Opt::WithAges => {}
+            Opt::Manual | Opt::Volatile | Opt::Refresh => {}
             // The command ends without the items that it needs.
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             _ if at == args.len() => {
@@ -293,9 +282,9 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
         Opt::Limit => options.limit = Some(limit(given)?),
         Opt::Width => options.width = Some(width(given)?),
         Opt::Since => options.since = Some(count(Parameter::Seconds, given)?),
-        Opt::Window => options.window.seconds = Some(count(Parameter::Window, given)?),
-        Opt::Slices => options.window.slices = Some(count(Parameter::Slices, given)?),
-        Opt::Slice => options.window.slice = Some(count(Parameter::Slice, given)?),
+        Opt::Window => options.window = Some(count(Parameter::Window, given)?),
+        Opt::Slices => options.slices = Some(count(Parameter::Slices, given)?),
+        Opt::Slice => options.slice = Some(count(Parameter::Slice, given)?),
         // The remaining options take no value.
         _ => {}
     }

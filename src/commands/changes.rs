@@ -17,7 +17,7 @@ use rollcall_core::window::{Merging, Move, Time};
 use super::effects::{Effects, announce, replicate_reserved, with_words};
 use super::keyspace::{create, dispose, from_payload, open, open_merge, replace, value, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
-use crate::args::{self, Items, Options, WindowOptions};
+use crate::args::{self, Items, Opt, Options};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
@@ -73,12 +73,8 @@ pub(super) struct Addition<'a, F> {
     items: Items<'a>,
     /// Returns the parameters for a missing key; `None` if a missing key is an error.
     create_with: Option<F>,
-    /// The expiry of a key that the command creates, in milliseconds since 1970.
-    expiry: Option<i64>,
-    /// See [`Options::are_plain`].
-    is_plain: bool,
-    /// The window options, which a key that exists must have.
-    window: WindowOptions,
+    /// The options, except in a command without options. A key that exists must have their window.
+    options: Option<&'a Options>,
 }
 
 impl<'a, F> Addition<'a, F> {
@@ -98,7 +94,7 @@ impl<'a, F> Addition<'a, F> {
         // RedisBloom may be a replica of filters in its own layout, and does not know WIDTH.
         let width = items.width().filter(|_| prefix != Prefix::Bf);
         let is_packed = width == items.width();
-        let is_plain = self.is_plain && created.is_none_or(T::is_implied);
+        let is_plain = self.options.is_none_or(Options::are_plain) && created.is_none_or(T::is_implied);
         if matches!(added, &AddedItems::First(len) if is_plain && is_packed && len == items.len()) {
             return ctx.replicate_under(prefix.name(self.verb), self.command);
         }
@@ -144,8 +140,11 @@ pub(super) fn add<'a, T: Family>(
         value => value,
     };
     let Some(value) = value? else { return add_to_missing(ctx, key, addition, limit, add) };
-    if addition.window.seconds.is_some() && !must_obey(ctx) {
-        check_given(value, &addition.window)?;
+    if let Some(options) = addition.options
+        && options.window.is_some()
+        && !must_obey(ctx)
+    {
+        check_given(value, options)?;
     }
     let before = (!value.takes_in_place(addition.items.len())).then(|| value.share());
     let mut live = live(ctx, value);
@@ -192,7 +191,7 @@ fn add_to_missing<'a, T: Family>(
     // estimate, and a filter's growth.
     before.count_events(&value.share());
     let prefix = value.prefix();
-    let expiry = create(ctx, &mut key, value, addition.expiry);
+    let expiry = create(ctx, &mut key, value, addition.options.and_then(|options| options.expiry));
     let key = key.close();
     let effects = Effects { created: true, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
     announce::<T>(ctx, key, effects, || match changed {
@@ -212,8 +211,7 @@ pub(super) fn to_default<'a, T: Family>(
 ) -> Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>> {
     let creates = config::auto_create() || must_obey(ctx);
     let create_with = creates.then_some(move || T::creation(ctx, command, &Options::default()));
-    let (items, window) = (Items::single(command.from(2)), WindowOptions::default());
-    Addition { verb, command, items, create_with, expiry: None, is_plain: true, window }
+    Addition { verb, command, items: Items::single(command.from(2)), create_with, options: None }
 }
 
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
@@ -227,12 +225,11 @@ pub(super) fn madd<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandErr
 fn to_given<'a, C>(
     command: Args<'a>,
     creation: C,
-    options: &Options,
+    options: &'a Options,
 ) -> Result<Addition<'a, impl FnOnce() -> Result<C, CommandError>>, CommandError> {
     let items = options.items(command)?;
-    let create_with = (!options.no_create).then_some(|| Ok(creation));
-    let (expiry, is_plain) = (options.expiry, options.are_plain());
-    Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain, window: options.window })
+    let create_with = (!options.has(Opt::NoCreate)).then_some(|| Ok(creation));
+    Ok(Addition { verb: Verb::Insert, command, items, create_with, options: Some(options) })
 }
 
 /// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing key with these options.
@@ -253,13 +250,13 @@ pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     let allowed = [&[args::ADMISSION], T::INSERT_OPTIONS].concat();
     let (creation, options) = T::given(ctx, args, &allowed)?;
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
-    let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
+    let terms = Terms { limit: most, all: options.has(Opt::All), dry_run: options.has(Opt::DryRun) };
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
     let mut rejections = 0;
     let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
-        let now = options.with_room.then(|| time_of(ctx, [live.value()]));
+        let now = options.has(Opt::WithRoom).then(|| time_of(ctx, [live.value()]));
         let answered = checked.and_then(|()| match items.runs() {
             None => Ok(answers_of(live, items.args().bytes(), terms, now, &limit)?),
             Some(runs) => {

@@ -65,7 +65,7 @@ impl Family for Counter {
             seed: options.seed.unwrap_or(defaults.seed),
         };
         params.validate().map_err(|error| options.as_given(error))?;
-        let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
+        let first = |window: Window| options.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
         Ok(Creation { params, window: windows::counter_window(options)?.map(|window| (window, first(window))) })
     }
 

@@ -55,11 +55,11 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         return Ok(());
     };
     let now = time_of(ctx, [counter]);
-    if options.with_ages && counter.window().is_none() {
+    if options.has(Opt::WithAges) && counter.window().is_none() {
         return Err(windows::no_window_for(counter, args.get(1), "leave WITHAGES out"));
     }
     let view = sets::view(counter, args.get(1), options.since, now, NO_SINCE)?;
-    if options.with_ages {
+    if options.has(Opt::WithAges) {
         sets::reply_members_with_ages(ctx, &view.members_with_ages(now)?);
         return Ok(());
     }

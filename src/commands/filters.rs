@@ -103,7 +103,7 @@ impl Creation {
             expansion: given.unwrap_or(defaults.expansion),
             seed: options.seed.unwrap_or(defaults.seed),
         };
-        if options.non_scaling {
+        if options.has(Opt::NonScaling) {
             params.expansion = 0;
         }
         let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
@@ -125,7 +125,7 @@ impl Creation {
             self.params.expansion = DEFAULT_GROWTH;
         }
         let first = || windowing.window.first_slice(ctx.now_seconds());
-        let slice = options.window.slice.unwrap_or_else(first);
+        let slice = options.slice.unwrap_or_else(first);
         self.windowing = Some((windowing, slice));
         Ok(self)
     }
@@ -145,7 +145,7 @@ impl Creation {
         let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
         windows::check_reservation(ctx, &options)?;
         // As in RedisBloom, only `BF.INSERT` accepts both `NONSCALING` and `EXPANSION`.
-        if options.non_scaling && options.expansion.is_some() {
+        if options.has(Opt::NonScaling) && options.expansion.is_some() {
             return Err(CommandError::Argument(
                 "Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned(),
             ));

@@ -6,7 +6,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Time, Window};
 
-use crate::args::{self, Opt, Options, narrow};
+use crate::args::{Opt, Options, narrow};
 use crate::command_error::{CommandError, quoted};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Ctx};
@@ -45,14 +45,14 @@ pub(super) fn expiry_of<T: Value>(ctx: Ctx, value: &T) -> Option<i64> {
 pub(super) fn counter_window(options: &Options) -> Result<Option<Window>, CommandError> {
     window(options, SLICES_OF_COUNTERS, |seconds, slices, clock_source| {
         let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source)?;
-        Ok(window.with_volatile(options.window.volatile))
+        Ok(window.with_volatile(options.has(Opt::Volatile)))
     })
 }
 
 /// The window that the options of a filter describe; `None` without `WINDOW`.
 pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, CommandError> {
-    let args::WindowOptions { seconds, refresh, volatile, .. } = options.window;
-    if seconds.is_some() && (options.non_scaling || options.expansion == Some(0)) {
+    let (refresh, volatile) = (options.has(Opt::Refresh), options.has(Opt::Volatile));
+    if options.window.is_some() && (options.has(Opt::NonScaling) || options.expansion == Some(0)) {
         return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
     }
     window(options, Windowing::default_slices(refresh), |seconds, slices, clock_source| {
@@ -66,22 +66,20 @@ fn window<W>(
     default_slices: u32,
     new: impl FnOnce(u64, u32, ClockSource) -> Result<W, Error>,
 ) -> Result<Option<W>, CommandError> {
-    let given = &options.window;
-    let Some(seconds) = given.seconds else {
-        return needs_window(given).map(|()| None);
+    let Some(seconds) = options.window else {
+        return needs_window(options).map(|()| None);
     };
     check_volatile(options)?;
-    let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
-    let clock_source = if given.manual { ClockSource::Manual } else { ClockSource::System };
+    let slices = options.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
+    let clock_source = if options.has(Opt::Manual) { ClockSource::Manual } else { ClockSource::System };
     Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
 }
 
 /// `VOLATILE` makes the key expire once the value is empty. So it excludes `MANUAL`, with which nobody knows that time,
 /// and options that set another expiry.
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
-    let given = &options.window;
-    match given.volatile {
-        true if given.manual => Err(excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty")),
+    match options.has(Opt::Volatile) {
+        true if options.has(Opt::Manual) => Err(excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty")),
         true if options.expiry.is_some() => {
             Err(excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty"))
         }
@@ -91,7 +89,7 @@ fn check_volatile(options: &Options) -> Result<(), CommandError> {
 
 /// Rejects `VOLATILE` in a client's `RESERVE`: after the key has expired, an `ADD` would create it without its window.
 pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
-    if options.window.volatile && !must_obey(ctx) {
+    if options.has(Opt::Volatile) && !must_obey(ctx) {
         let why =
             "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without a window";
         return Err(CommandError::Argument(why.to_owned()));
@@ -104,16 +102,10 @@ fn excluded(option: &str, other: &str, why: &str) -> CommandError {
 }
 
 /// Rejects a window option without `WINDOW`.
-fn needs_window(given: &args::WindowOptions) -> Result<(), CommandError> {
-    let alone = [
-        ("MANUAL", given.manual),
-        ("VOLATILE", given.volatile),
-        ("SLICES", given.slices.is_some()),
-        ("REFRESH", given.refresh),
-        ("SLICE", given.slice.is_some()),
-    ];
-    match alone.iter().find(|(_, is_given)| *is_given) {
-        Some((word, _)) => Err(CommandError::Argument(format!("option {word} needs option WINDOW"))),
+fn needs_window(options: &Options) -> Result<(), CommandError> {
+    let of_window = [Opt::Manual, Opt::Volatile, Opt::Slices, Opt::Refresh, Opt::Slice];
+    match of_window.into_iter().find(|&option| options.has(option)) {
+        Some(option) => Err(CommandError::Argument(format!("option {option} needs option WINDOW"))),
         None => Ok(()),
     }
 }
@@ -129,8 +121,8 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
 /// Checks that the window options of an `INSERT` or `ADMIT` are those of the key that exists. How a key forgets must
 /// not differ from what a caller asks for without an error. Options that were not given are not compared, and neither
 /// is `MANUAL`, which `ADVANCE CLOCK` may have ended.
-pub(super) fn check_given<T: Value>(value: &T, given: &args::WindowOptions) -> Result<(), CommandError> {
-    let Some(seconds) = given.seconds else { return Ok(()) };
+pub(super) fn check_given<T: Value>(value: &T, given: &Options) -> Result<(), CommandError> {
+    let Some(seconds) = given.window else { return Ok(()) };
     // A new window has as few slices as cover it.
     let covering = |slices: u64| seconds.div_ceil(seconds.div_ceil(slices));
     let (has, option) = match value.window() {
@@ -138,8 +130,8 @@ pub(super) fn check_given<T: Value>(value: &T, given: &args::WindowOptions) -> R
         Some(window) => match (window.seconds(), u64::from(window.slices()), given.slices) {
             (has, ..) if has != seconds => (format!("WINDOW {has}, not {seconds}"), "WINDOW"),
             (_, has, Some(slices)) if has != covering(slices) => (format!("SLICES {has}, not {slices}"), "SLICES"),
-            _ if given.refresh && !value.renews() => ("a window without REFRESH".to_owned(), "REFRESH"),
-            _ if given.volatile && !window.is_volatile() => {
+            _ if given.has(Opt::Refresh) && !value.renews() => ("a window without REFRESH".to_owned(), "REFRESH"),
+            _ if given.has(Opt::Volatile) && !window.is_volatile() => {
                 let why = "the key is not VOLATILE: leave VOLATILE out, or delete the key";
                 return Err(CommandError::Argument(why.to_owned()));
             }

@@ -276,11 +276,6 @@ impl SubFilter {
         hash(self.spec.layout(), item, self.spec.params.seed)
     }
 
-    #[inline]
-    pub(crate) fn num_items(&self) -> u64 {
-        self.num_items
-    }
-
     /// Sets the number of items that the bits represent, after loading or a union.
     pub(crate) fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
         self.spec.check_items(num_items)?;

@@ -72,7 +72,7 @@ impl Live<'_, Counter> {
 /// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
 fn present(view: View<'_>) -> Result<(u64, u64), Error> {
     // The members are counted one by one only if some of them have expired.
-    if let (Held::Exact(all), true) = (&view.whole().held, view.is_whole()) {
+    if let (Held::Exact(all), true) = (&view.counter.held, view.is_whole()) {
         return Ok((all.len() as u64, all.member_bytes.into()));
     }
     let add = |(members, bytes), member: Member<'_>| (members + 1, bytes + member.counted_bytes() as u64);

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 
 use crate::counting::held::Held;
 use crate::counting::held::members::record::Member;
-use crate::counting::held::ring::{self, Ages, MOST_SLICES, TagRing};
+use crate::counting::held::ring::{self, Ages, COUNTER_BYTES, MOST_SLICES, TagRing};
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Spec};
@@ -27,9 +27,8 @@ pub struct Counter {
     pub(super) ring: Option<Box<TagRing>>,
 }
 
-// A server may hold millions of counters with few members each, so the struct is small. Allocators have a size class of
-// 48 bytes.
-const _: () = assert!(size_of::<Counter>() <= 48);
+// A server may hold millions of counters with few members each, so the struct is small.
+const _: () = assert!(size_of::<Counter>() as u64 == COUNTER_BYTES);
 
 impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,13 +77,6 @@ impl Counter {
         self.spec.layout
     }
 
-    const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
-
-    /// The bytes of a counter's structs, without its members or its bitmap.
-    pub(super) fn own_bytes(has_window: bool) -> u64 {
-        Self::STRUCT_BYTES + if has_window { size_of::<TagRing>() as u64 } else { 0 }
-    }
-
     /// Adds `item` to the newest slice. The result is [`Mark::New`] if the item was no member of an exact counter, or
     /// if its bit was not set in the bitmap of an estimating one.
     ///
@@ -99,7 +91,7 @@ impl Counter {
     #[inline(always)]
     fn add_tagged(&mut self, item: &[u8], tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         let ages = self.ages();
-        self.held.add(item, (tag, ages), &self.spec, &Beside::of(&self.ring, limit))
+        self.held.add(item, (tag, ages), &self.spec, limit)
     }
 
     /// Adds `item`, whose [`table_hash`](crate::hash::table_hash) is `hash`. If the counter is exact, `item` must not
@@ -108,9 +100,9 @@ impl Counter {
     /// # Errors
     /// The errors of [`Self::add_item`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<(), Error> {
-        let (tag, room, beside) = (self.ages().newest, self.params().room(), Beside::of(&self.ring, limit));
+        let (tag, room) = (self.ages().newest, self.params().room());
         if let Held::Exact(members) = &mut self.held
-            && members.add_absent(item, hash, tag, room, &beside)?.is_some()
+            && members.add_absent(item, hash, tag, room, limit)?.is_some()
         {
             return Ok(());
         }
@@ -129,7 +121,7 @@ impl Counter {
         limit: &impl SizeLimit,
         mut added: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        let (ages, spec, limit) = (self.ages(), &*self.spec, &Beside::of(&self.ring, limit));
+        let (ages, spec) = (self.ages(), &*self.spec);
         let (mut has_reserved, mut result) = (None, Ok(()));
         while result.is_ok()
             && let Held::Exact(members) = &mut self.held
@@ -236,7 +228,10 @@ impl Counter {
     /// The most likely number of distinct members, not rounded. Without a window, it is at least the number of members
     /// when the counter stopped being exact.
     pub fn estimate(&self) -> f64 {
-        self.held.estimate()
+        match &self.held {
+            Held::Exact(members) => members.len() as f64,
+            Held::Estimating(slots) => slots.estimate(),
+        }
     }
 
     /// A lower bound of the number of members: their number while the counter is exact, or when it stopped being exact.
@@ -314,7 +309,7 @@ impl Counter {
 
     /// The bytes of memory that the counter takes: struct and heap together.
     pub fn size_bytes(&self) -> u64 {
-        let mut bytes = Self::STRUCT_BYTES;
+        let mut bytes = COUNTER_BYTES;
         self.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         bytes
     }
@@ -370,30 +365,6 @@ impl Counter {
     #[inline]
     pub(super) fn ages(&self) -> Ages {
         self.ring().map_or(Ages::PLAIN, TagRing::ages)
-    }
-}
-
-/// The limit of a counter, for its set: the counter takes `own_bytes` beside the set.
-struct Beside<'a, L> {
-    own_bytes: u64,
-    limit: &'a L,
-}
-
-impl<'a, L> Beside<'a, L> {
-    #[inline(always)]
-    fn of(ring: &Option<Box<TagRing>>, limit: &'a L) -> Self {
-        Beside { own_bytes: Counter::own_bytes(ring.is_some()), limit }
-    }
-}
-
-impl<L: SizeLimit> SizeLimit for Beside<'_, L> {
-    #[inline]
-    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        self.limit.check(self.own_bytes + held_bytes, more_bytes)
-    }
-
-    fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
-        self.limit.allows(self.own_bytes + held_bytes, more_bytes)
     }
 }
 

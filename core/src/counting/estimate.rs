@@ -12,7 +12,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
-use crate::rounding::error_of_whole;
 
 /// The largest estimate, `2^34 ln 2048`. A bitmap without a free slot would have no finite estimate, so it gets this
 /// one. With this number of members, a bitmap with segments of 2^10 slots has one free slot on average.
@@ -47,6 +46,19 @@ pub(super) const UNEVEN: f64 = 0.25;
 /// `v (1 - shown) / shown^2`. The result is this variance with [`UNSEEN`] in place of `v`.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
+}
+
+/// The variance that rounding adds.
+const ROUNDING: f64 = 1.0 / 12.0;
+
+/// The standard error of a number after rounding; `error` is its standard error before. The result is at least a half,
+/// so that two standard errors reach the next whole number.
+pub(super) fn error_of_whole(error: f64) -> f64 {
+    // `max` would ignore NaN and return 0.5.
+    if error.is_nan() {
+        return f64::INFINITY;
+    }
+    libm::sqrt(error * error + ROUNDING).max(0.5)
 }
 
 impl Estimated {
@@ -293,12 +305,6 @@ impl KeptEstimate {
     }
 }
 
-impl Clone for KeptEstimate {
-    fn clone(&self) -> Self {
-        KeptEstimate(AtomicU64::new(self.0.load(Ordering::Relaxed)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +327,14 @@ mod tests {
 
     /// The table from which layouts are chosen has the largest error of each layout. These errors equal the theoretical
     /// ones.
+    #[test]
+    fn half_a_member_is_the_least_error() {
+        assert_eq!([0.1, 0.4].map(error_of_whole), [0.5, 0.5]);
+        assert!(error_of_whole(0.5) > 0.57 && error_of_whole(0.5) < 0.58);
+        assert!(error_of_whole(100.0) < 100.001);
+        assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
+    }
+
     #[test]
     fn the_largest_error_of_each_layout_is_in_the_table() {
         for (layout, stated) in layouts().zip(LARGEST_ERRORS) {

@@ -13,7 +13,7 @@ use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::members::Members;
-use crate::counting::held::ring::Ages;
+use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Spec;
@@ -53,14 +53,6 @@ impl Held {
         match self {
             Held::Exact(_) => None,
             Held::Estimating(slots) => Some(slots),
-        }
-    }
-
-    /// The exact number of members, or the most likely number.
-    pub(super) fn estimate(&self) -> f64 {
-        match self {
-            Held::Exact(members) => members.len() as f64,
-            Held::Estimating(slots) => slots.estimate(),
         }
     }
 
@@ -157,7 +149,7 @@ impl Held {
         limit: &impl SizeLimit,
     ) -> Result<Mark, Error> {
         let Held::Exact(members) = self else { return Ok(Mark::Same) };
-        limit.check(0, Slots::STRUCT_BYTES)?;
+        limit.check(own_bytes(ages.has_tags()), Slots::STRUCT_BYTES)?;
         let mut slots = Slots::new(*layout, ages);
         for (hash, tag) in members.hashed(params.seed).chain([(hash64(item, params.seed), tag)]) {
             slots.mark(layout.slot_of(hash), tag, limit)?;

@@ -43,7 +43,7 @@ use std::alloc;
 use crate::counting::counter::Counter;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
-use crate::counting::held::ring::{Ages, TagRing};
+use crate::counting::held::ring::{Ages, TagRing, own_bytes};
 use crate::counting::held::slots::bytes_of_counts;
 use crate::counting::layout::{MAX_SEGMENTS, SegmentCounts};
 use crate::counting::params::{Params, Spec};
@@ -208,7 +208,7 @@ impl CounterForm {
             Some(counts) => bytes_of_counts(layout, counts, ages),
             None => Members::bytes_of_read(payload_bytes, room),
         };
-        limit.check(Counter::own_bytes(ages.has_tags()), heap_bytes)
+        limit.check(own_bytes(ages.has_tags()), heap_bytes)
     }
 
     fn ages(&self) -> Ages {

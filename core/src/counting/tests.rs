@@ -3,7 +3,7 @@
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
 use crate::counting::counter::tests::words;
-use crate::counting::held::ring::{MOST_SLICES, TagRing};
+use crate::counting::held::ring::{MOST_SLICES, TagRing, own_bytes};
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Params;
 use crate::counting::payload::tests::encode;
@@ -183,7 +183,7 @@ impl Pair {
         }
         assert!(!model.seen.is_empty() || counter.count() == 0);
         assert!(counter.count() > 0 || counter.is_empty());
-        let mut bytes = Counter::own_bytes(false);
+        let mut bytes = own_bytes(false);
         counter.heap_layouts(&mut |layout| bytes += layout.size() as u64);
         assert_eq!(counter.size_bytes(), bytes);
     }

@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
 use crate::counting::held::Held;
-use crate::counting::held::ring::TagRing;
+use crate::counting::held::ring::{TagRing, own_bytes};
 use crate::counting::params::Params;
 use crate::counting::stored::CounterForm;
 use crate::counting::stored::PartialCounter;
@@ -232,7 +232,7 @@ impl Value for Counter {
     }
 
     fn num_bytes(&self) -> u64 {
-        Self::own_bytes(self.ring.is_some()) + self.held.num_bytes()
+        own_bytes(self.ring.is_some()) + self.held.num_bytes()
     }
 
     /// Moves the heap buffer of the members, or the buffers of the bitmap, to other addresses. Smaller buffers are not

@@ -6,7 +6,7 @@ use crate::counting::counter::Counter;
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
-use crate::counting::held::members::record::{Front, Member};
+use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
@@ -36,7 +36,7 @@ use crate::window::{Time, Window};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    counter: &'a Counter,
+    pub(super) counter: &'a Counter,
     /// The largest age, in slices, of the members in the view. It is 0 without a window, and `None` if no member can be
     /// in the view.
     most_age: Option<u8>,
@@ -209,28 +209,13 @@ impl<'a> View<'a> {
         self.counter.held.has_any(self.counter.ages(), self.most_age)
     }
 
-    /// Whether the counter estimates and has members in the view.
-    pub(super) fn has_slots(&self) -> bool {
-        !self.counter.is_exact() && self.has_any()
-    }
-
     pub(super) fn lower_bound(&self) -> u32 {
         if self.is_exact() { self.count() as u32 } else { self.counter.lower_bound() }
-    }
-
-    /// The encoded members of the whole counter, and the front of this arena. Both are empty if the counter estimates.
-    pub(super) fn arena(&self) -> (&'a [u8], Front<'a>) {
-        self.counter.held.members().map(Members::arena).unwrap_or_default()
     }
 
     /// Equal for views of the same members of the same counter.
     pub(super) fn id(&self) -> (usize, Option<u8>) {
         (std::ptr::from_ref(self.counter).addr(), self.most_age)
-    }
-
-    /// The whole counter, including the members that are not in the view.
-    pub(super) fn whole(&self) -> &'a Counter {
-        self.counter
     }
 }
 

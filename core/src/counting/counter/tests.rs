@@ -1,6 +1,7 @@
 //! Tests of a counter in each of its representations.
 
 use super::*;
+use crate::counting::held::ring::own_bytes;
 use crate::heap::Mover;
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::ClockSource;
@@ -55,7 +56,7 @@ fn an_empty_counter_is_small() {
     for exact_limit in [0, 250] {
         let counter = counter(params(0.0025, exact_limit), []);
         assert!(counter.size_bytes() <= 224, "{} bytes", counter.size_bytes());
-        assert!(exact_limit == 0 || counter.size_bytes() == Counter::own_bytes(false));
+        assert!(exact_limit == 0 || counter.size_bytes() == own_bytes(false));
         assert_eq!(counter.count(), 0);
         assert_eq!(counter.standard_error(), 0.0);
         assert_eq!(counter.is_exact(), exact_limit > 0);
@@ -120,7 +121,7 @@ fn adding_over_the_limit_changes_nothing() {
     let plain = || Counter::new(params(0.01, 20)).unwrap();
     let windowed = || plain().with_window(window, 0).unwrap();
     for (new, has_window) in [(&plain as &dyn Fn() -> Counter, false), (&windowed, true)] {
-        for bytes in [Counter::own_bytes(has_window), 400, 1000, 1500, 2200] {
+        for bytes in [own_bytes(has_window), 400, 1000, 1500, 2200] {
             let (limit, mut counter, mut same) = (MaxBytes(bytes), new(), new());
             let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();
             let mut added = vec![];

@@ -28,7 +28,7 @@ use digits::value_of;
 use index::{First, Index};
 use record::{Front, MOST_SCANNED, Record, Records};
 
-use crate::counting::held::ring::Ages;
+use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::{hash64, table_hash};
@@ -370,7 +370,7 @@ impl Members {
             // From the second member on, memory for one more member is allocated too. This halves the number of
             // reallocations of short buffers.
             let wanted = if self.len == 0 { bytes } else { bytes + own.min(MOST_AHEAD) };
-            limit.check(self.heap_bytes(), (size_class(wanted) - self.buffer.len()) as u64)?;
+            limit.check(self.held_bytes(), (size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
         }
         if is_first {
@@ -400,7 +400,7 @@ impl Members {
         let arena = front_bytes.len() + records.sum::<usize>() + own;
         let index = self.index_for(self.len() + 1, width, arena);
         let bytes = size_class(arena + index.bytes());
-        limit.check(self.heap_bytes(), bytes.saturating_sub(self.buffer.len()) as u64)?;
+        limit.check(self.held_bytes(), bytes.saturating_sub(self.buffer.len()) as u64)?;
         let mut buffer = try_zeroed(bytes)?;
         let mut at = front_bytes.len();
         buffer[..at].copy_from_slice(&front_bytes);
@@ -431,7 +431,7 @@ impl Members {
         let bytes = arena + index.bytes();
         let most = Self::bytes_of_read(longest as u64 + u64::from(room.members), room) as usize + MOST_AHEAD;
         let has_room =
-            bytes > before && limit.allows(self.heap_bytes(), size_class(most) as u64) && self.make_room(bytes).is_ok();
+            bytes > before && limit.allows(self.held_bytes(), size_class(most) as u64) && self.make_room(bytes).is_ok();
         if has_room {
             self.index_anew(index);
         }
@@ -523,6 +523,11 @@ impl Members {
         if !self.buffer.is_empty() {
             visit(Layout::for_value::<[u8]>(&self.buffer));
         }
+    }
+
+    /// The bytes of the whole counter.
+    fn held_bytes(&self) -> u64 {
+        own_bytes(self.tag_bytes > 0) + self.heap_bytes()
     }
 
     /// The total size of all heap allocations, in bytes.

@@ -23,6 +23,14 @@ const WHOLES: u32 = 255;
 /// The largest number of slices that a counter's window may have.
 pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 
+/// The size of the struct `Counter`. Allocators have a size class of 48 bytes.
+pub(in crate::counting) const COUNTER_BYTES: u64 = 48;
+
+/// The bytes of a counter's structs, without its members or its bitmap.
+pub(in crate::counting) fn own_bytes(has_window: bool) -> u64 {
+    COUNTER_BYTES + if has_window { size_of::<TagRing>() as u64 } else { 0 }
+}
+
 /// Checks that a window has at most [`MOST_SLICES`] slices.
 ///
 /// # Errors
@@ -103,16 +111,13 @@ impl Ages {
         Mark::Renewed
     }
 
-    fn is_live(self, tag: u8) -> bool {
-        (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age
-    }
-
     /// Checks that `tag` is the tag of a slice that has not expired.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
     pub(in crate::counting) fn check(self, tag: u8) -> Result<(), Error> {
-        Error::check_field(self.is_live(tag), "tag", "that of a living slice", tag)
+        let is_live = (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age;
+        Error::check_field(is_live, "tag", "that of a living slice", tag)
     }
 }
 
@@ -212,10 +217,10 @@ mod tests {
                 assert_eq!(u64::from(ages.newest), 1 + newest % u64::from(modulus));
                 for age in 0..modulus as u8 {
                     let tag = ages.tag(age);
-                    assert_eq!((ages.age(tag), ages.is_live(tag)), (age, u32::from(age) <= slices));
+                    assert_eq!((ages.age(tag), ages.check(tag).is_ok()), (age, u32::from(age) <= slices));
                     assert_eq!(ages.is_within(tag, ages.most_age), u32::from(age) <= slices);
                 }
-                assert!(!ages.is_live(0) && !ages.is_within(0, ages.most_age));
+                assert!(!ages.check(0).is_ok() && !ages.is_within(0, ages.most_age));
                 assert_eq!((ages.cell_bits(), u32::from(ages.most_age)), (if modulus == 15 { 4 } else { 8 }, slices));
                 // When a slice begins, every tag becomes one slice older.
                 let later = TagRing::new(window, newest + 1).ages();

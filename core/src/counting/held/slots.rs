@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
 use crate::counting::held::cells;
-use crate::counting::held::ring::Ages;
+use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::layout::{Layout, SegmentCounts, slots_of};
 use crate::error::Error;
 use crate::heap::Mover;
@@ -204,7 +204,7 @@ impl Slots {
         Ok(Slots {
             window: try_zeroed(window.len() * segment_words(self.layout, self.ages))?,
             later: try_zeroed(list_bytes(listed, self.ages) / size_of::<u16>())?,
-            estimate: self.estimate.clone(),
+            estimate: KeptEstimate::none(),
             first: window.start as u8,
             end: window.end as u8,
             ..*self
@@ -400,7 +400,7 @@ impl Slots {
     /// Does the same as [`Self::mark`] for a slot in a segment that is stored as a list.
     #[inline(never)]
     fn mark_later(&mut self, slot: u32, tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let (held_bytes, ages) = (Self::STRUCT_BYTES, self.ages);
+        let (held_bytes, ages) = (own_bytes(self.ages.has_tags()) + Self::STRUCT_BYTES, self.ages);
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
         let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment));
         let list = &self.later[start..start + len as usize];
@@ -542,7 +542,7 @@ impl Slots {
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
         let (window, later) =
             (try_to_vec(&self.window)?.into_boxed_slice(), try_to_vec(&self.later)?.into_boxed_slice());
-        Ok(Slots { window, later, estimate: self.estimate.clone(), ..*self })
+        Ok(Slots { window, later, estimate: KeptEstimate::none(), ..*self })
     }
 }
 

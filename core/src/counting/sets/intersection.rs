@@ -34,7 +34,7 @@ mod unions;
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     // A bitmap of a view that is repeated counts as another set, as a copy of the counter would.
     let views = &distinct(views, |_, view| !view.is_exact())?[..];
-    check_seeds(views.iter().map(View::whole))?;
+    check_seeds(views.iter().map(|view| view.counter))?;
     let (Some(first), false) = (views.first(), !views.iter().all(View::has_any)) else {
         return Ok(Estimated::exact(0));
     };
@@ -51,7 +51,7 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
             if members.is_empty() || sets.is_empty() {
                 return Ok(Estimated::exact(members.len()));
             }
-            common = of_members(first.whole(), &members)?;
+            common = of_members(first.counter, &members)?;
             sets.push(common.at(Time::Reached));
         }
     }

@@ -2,6 +2,7 @@
 
 use hashbrown::HashTable;
 
+use crate::counting::held::members::Members;
 use crate::counting::held::members::record::{Front, Member};
 use crate::counting::sets::{check_seeds, distinct};
 use crate::counting::view::View;
@@ -71,7 +72,7 @@ pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
 
 /// Checks that all views have the same seed and are exact.
 fn check_views(views: &[View<'_>]) -> Result<(), Error> {
-    check_seeds(views.iter().map(View::whole))?;
+    check_seeds(views.iter().map(|view| view.counter))?;
     views.iter().try_for_each(|view| view.members().map(|_| ()))
 }
 
@@ -116,7 +117,8 @@ impl<'a> Distinct<'a> {
     pub(super) fn of(views: &[View<'a>]) -> Result<Self, Error> {
         check_views(views)?;
         let (mut arenas, mut bytes) = (try_with_capacity(views.len())?, 0);
-        for (arena, front) in views.iter().map(View::arena) {
+        for view in views {
+            let (arena, front) = view.counter.held.members().map(Members::arena).unwrap_or_default();
             arenas.push((bytes, arena, front));
             bytes += arena.len() as u64;
         }

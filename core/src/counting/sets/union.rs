@@ -35,7 +35,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     if let [only] = views {
         return Ok(only.estimated());
     }
-    check_seeds(views.iter().map(View::whole))?;
+    check_seeds(views.iter().map(|view| view.counter))?;
     let Some(layout) = layout_of_slots(views) else {
         return Ok(Estimated::exact(Distinct::of(&exact_views(views)?)?.len()));
     };
@@ -55,7 +55,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// The errors of [`union_card`].
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let views = &distinct(views, |at, _| at == 0)?[..];
-    check_seeds(views.iter().map(View::whole))?;
+    check_seeds(views.iter().map(|view| view.counter))?;
     let Some((first, others)) = views.split_first().filter(|(first, _)| first.has_any()) else {
         return Ok(Estimated::exact(0));
     };
@@ -116,7 +116,7 @@ pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error
 
 /// The smallest layout of the bitmaps of views that estimate; `None` if no view estimates.
 pub(super) fn layout_of_slots(views: &[View<'_>]) -> Option<Layout> {
-    views.iter().filter(|view| view.has_slots()).map(|view| view.whole().layout()).min()
+    views.iter().filter(|view| !view.is_exact() && view.has_any()).map(|view| view.counter.layout()).min()
 }
 
 #[cfg(test)]

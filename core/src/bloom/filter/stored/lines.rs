@@ -127,7 +127,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
         for sub_filter in sub_filters {
             let geometry = sub_filter.spec.geometry;
             writer.number(geometry.num_lines);
-            writer.number(sub_filter.num_items());
+            writer.number(sub_filter.num_items);
             writer.number(geometry.lines_per_item.into());
             writer.number(geometry.probes_per_line.into());
         }

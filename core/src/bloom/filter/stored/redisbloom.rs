@@ -66,7 +66,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     for (sub_filter, shape) in shapes(filter) {
         writer.u64(shape.num_bytes);
         writer.u64(shape.num_bits());
-        writer.u64(sub_filter.num_items());
+        writer.u64(sub_filter.num_items);
         writer.f64(shape.error_rate);
         writer.f64(shape.bits_per_item);
         writer.u32(shape.hashes);
@@ -179,7 +179,7 @@ pub fn save_rdb(filter: &BloomFilter, sink: &mut impl Sink) {
         sink.unsigned(shape.num_bits());
         sink.unsigned(u64::from(shape.n2));
         sink.string(sub_filter.as_bytes());
-        sink.unsigned(sub_filter.num_items());
+        sink.unsigned(sub_filter.num_items);
     }
 }
 

@@ -158,7 +158,7 @@ proptest! {
         }
         let full = filter.chain().split_last().unwrap().1;
         let counts = layout == BitLayout::Classic;
-        prop_assert!(!counts || full.iter().all(|one| one.num_items() == one.spec.capacity));
+        prop_assert!(!counts || full.iter().all(|one| one.num_items == one.spec.capacity));
     }
 
     /// The lists have known items and duplicates. Some chains do not scale, and some growth is rejected midway.

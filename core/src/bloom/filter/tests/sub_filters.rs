@@ -262,7 +262,7 @@ proptest! {
             copy.append_bytes((i * piece) as u64, bytes).unwrap();
             prop_assert_eq!(copy.set_bits(), counted(&copy));
         }
-        copy.set_num_items(source.num_items()).unwrap();
+        copy.set_num_items(source.num_items).unwrap();
         prop_assert!(copy == source);
     }
 }

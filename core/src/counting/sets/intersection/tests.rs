@@ -1,4 +1,5 @@
 use super::*;
+use crate::counting::estimate::error_of_whole;
 use crate::counting::estimate::standard_error;
 use crate::counting::held::Held;
 use crate::counting::held::ring::Ages;
@@ -9,7 +10,6 @@ use crate::counting::sets::pair;
 use crate::counting::sets::tests::{estimate_intersection, estimate_union};
 use crate::counting::view::tests::standing;
 use crate::hash::hash64;
-use crate::rounding::error_of_whole;
 use proptest::prelude::*;
 
 fn params(layout: Layout, exact_limit: u32) -> Params {

@@ -4,6 +4,7 @@ use super::*;
 use crate::bits;
 use crate::counting::counter::tests::{RATES, add, counter, params, words};
 use crate::counting::held::members::tests::LOOKED_AT;
+use crate::counting::held::ring::own_bytes;
 use crate::counting::sets::tests::count_union;
 use crate::counting::{Counter, Params};
 use crate::error::Parameter;
@@ -256,7 +257,7 @@ fn a_merge_of_exact_counters_has_at_least_their_lower_bounds() {
 fn members_that_are_known_ask_for_no_memory() {
     let [mut one, known, new] = [0..100, 50..100, 50..150].map(|members| counter(params(RATES[2], 250), members));
     assert_eq!(one.merge(&[&known], &MaxBytes(0)), Ok(false));
-    let rejected = one.merge(&[&new], &MaxBytes(Counter::own_bytes(false)));
+    let rejected = one.merge(&[&new], &MaxBytes(own_bytes(false)));
     assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
     assert_eq!(one.count(), 100);
     assert_eq!(one.merge(&[&new], &MaxBytes(8000)), Ok(true));
