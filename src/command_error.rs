@@ -77,6 +77,11 @@ pub fn quoted(bytes: &[u8]) -> String {
 const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: load the module with commands beside \
     to have RF.*, or with commands all to have BF.* too";
 
+/// The error [`CommandError::Argument`].
+pub fn bad<T>(why: impl Into<String>) -> Result<T, CommandError> {
+    Err(CommandError::Argument(why.into()))
+}
+
 impl CommandError {
     /// The error for the argument `what`: the client gave `got` instead of the `expected` kind of number.
     pub fn not_a(expected: impl Display, what: &str, got: &[u8]) -> CommandError {

@@ -1,6 +1,6 @@
 //! The items of a command: one per argument or, with the option `WIDTH`, runs of items of that many bytes.
 
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, bad};
 use crate::server::ffi::{Args, OwnedString};
 
 /// The largest `WIDTH` in bytes.
@@ -11,9 +11,9 @@ const MAX_ITEMS: usize = 1 << 20;
 
 #[derive(Clone, Copy)]
 pub struct Items<'a> {
-    args: Args<'a>,
-    width: Option<usize>,
-    len: usize,
+    pub args: Args<'a>,
+    pub width: Option<usize>,
+    pub len: usize,
 }
 
 impl<'a> Items<'a> {
@@ -26,16 +26,16 @@ impl<'a> Items<'a> {
         let mut len = 0;
         for (at, bytes) in args.bytes().map(<[u8]>::len).enumerate() {
             if bytes == 0 || bytes % width != 0 {
-                return Err(CommandError::Argument(format!(
+                return bad(format!(
                     "bad argument {} after ITEMS: expected items of {width} bytes (WIDTH) on end, got {bytes} bytes",
                     at + 1
-                )));
+                ));
             }
             len += bytes / width;
         }
         if len > MAX_ITEMS {
             let why = format!("too many items: expected at most {MAX_ITEMS} with WIDTH, got {len}");
-            return Err(CommandError::Argument(why));
+            return bad(why);
         }
         Ok(Items { args, width: Some(width), len })
     }
@@ -43,19 +43,6 @@ impl<'a> Items<'a> {
     /// The items of a command without `WIDTH`.
     pub fn single(args: Args<'a>) -> Self {
         Items { args, width: None, len: args.len() }
-    }
-
-    pub fn len(self) -> usize {
-        self.len
-    }
-
-    pub fn width(self) -> Option<usize> {
-        self.width
-    }
-
-    /// The arguments that have the items.
-    pub fn args(self) -> Args<'a> {
-        self.args
     }
 
     /// The items of a command with `WIDTH`; `None` without.

@@ -11,7 +11,7 @@ use std::fmt::Display;
 pub use items::Items;
 use items::MAX_WIDTH;
 
-use crate::command_error::{CommandError, quoted};
+use crate::command_error::{CommandError, bad, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx};
@@ -220,7 +220,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed<'_>) -> 
             });
         };
         if !options.give(option) {
-            return Err(CommandError::Argument(format!("option {option} is given twice")));
+            return bad(format!("option {option} is given twice"));
         }
         at += 1;
         match option {
@@ -231,7 +231,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed<'_>) -> 
             _ if at == args.len() => {
                 let no_expansion = if option == Opt::Expansion { "no expansion: " } else { "" };
                 let why = format!("{no_expansion}option {option} needs a value");
-                return Err(CommandError::Argument(why));
+                return bad(why);
             }
             Opt::Items => {
                 options.items = Some(at);
@@ -273,9 +273,7 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
             if options.expiry.is_some() {
-                return Err(CommandError::Argument(
-                    "options EX, PX, EXAT and PXAT exclude each other: give one".to_owned(),
-                ));
+                return bad("options EX, PX, EXAT and PXAT exclude each other: give one");
             }
             options.expiry = Some(expiry(ctx, option, given)?);
         }

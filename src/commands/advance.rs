@@ -10,7 +10,7 @@ use super::effects::{Effects, announce};
 use super::keyspace::value_mut;
 use super::windows::{expiry_of, no_window, time_of};
 use crate::args;
-use crate::command_error::{CommandError, quoted};
+use crate::command_error::{CommandError, bad, quoted};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::family::{Family, change};
@@ -28,7 +28,7 @@ fn read_target(args: Args<'_>) -> Result<To, CommandError> {
         3 if is(2, b"CLOCK") => Ok(To::Clock),
         3 => Ok(To::Slice(args::count(Parameter::Slice, args.get(2))?)),
         4 if is(3, b"REBASE") => Ok(To::Rebased(args::count(Parameter::Slice, args.get(2))?)),
-        4 => Err(CommandError::Argument(format!("unknown option {}: expected none", quoted(args.get(3).bytes())))),
+        4 => bad(format!("unknown option {}: expected none", quoted(args.get(3).bytes()))),
         _ => Err(CommandError::Arity),
     }
 }
@@ -99,11 +99,10 @@ fn go_to<T: Family>(value: &mut T, to: &To) -> bool {
 fn check<T: Family>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
     let (window, present) = window.ok_or_else(no_window::<T>)?;
-    let reject =
-        |expected: String, got: u64| Err(CommandError::Argument(format!("bad slice: expected {expected}, got {got}")));
+    let reject = |expected: String, got: u64| bad(format!("bad slice: expected {expected}, got {got}"));
     match *to {
         To::Clock => Ok(()),
-        To::Rebased(_) => Err(CommandError::Argument("option REBASE is for replicas and the AOF".to_owned())),
+        To::Rebased(_) => bad("option REBASE is for replicas and the AOF"),
         To::Slice(slice) => match slice.cmp(&present) {
             Ordering::Less => reject(format!("at least {present}, which the window has reached"), slice),
             Ordering::Greater if window.clock_source() == ClockSource::System => {

@@ -4,10 +4,11 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
 use rollcall_core::live::Value;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 
-use super::filters::{Creation, obeyed_reservation, reported};
+use super::filters::{Creation, from_redisbloom, reported};
 use super::keyspace::value;
 use super::windows::time_of;
 use super::{changes, info};
+use crate::args::lenient;
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
@@ -19,10 +20,12 @@ use crate::types::names::Verb;
 /// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
 /// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (creation, expiry) = match must_obey(ctx) {
-        true => obeyed_reservation(ctx, args),
-        false => Creation::from_reservation(ctx, args, BloomFilter::creation),
-    }?;
+    let is_obeyed = must_obey(ctx);
+    let creation = if is_obeyed { Creation::obeyed } else { BloomFilter::creation };
+    let (creation, expiry) = match from_redisbloom(args, lenient::reserve).filter(|_| is_obeyed) {
+        Some(options) => (Creation::obeyed(ctx, args, &options)?, None),
+        None => Creation::from_reservation(ctx, args, creation)?,
+    };
     changes::reserve::<BloomFilter>(ctx, args, &creation, expiry)
 }
 

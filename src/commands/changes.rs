@@ -18,7 +18,7 @@ use super::effects::{Effects, announce, replicate_reserved, with_words};
 use super::keyspace::{create, dispose, from_payload, open, open_merge, replace, value, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
 use crate::args::{self, Items, Opt, Options};
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, bad};
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::reply;
@@ -92,18 +92,18 @@ impl<'a, F> Addition<'a, F> {
     ) {
         let items = self.items;
         // RedisBloom may be a replica of filters in its own layout, and does not know WIDTH.
-        let width = items.width().filter(|_| prefix != Prefix::Bf);
-        let is_packed = width == items.width();
+        let width = items.width.filter(|_| prefix != Prefix::Bf);
+        let is_packed = width == items.width;
         let is_plain = self.options.is_none_or(Options::are_plain) && created.is_none_or(T::is_implied);
-        if matches!(added, &AddedItems::First(len) if is_plain && is_packed && len == items.len()) {
+        if matches!(added, &AddedItems::First(len) if is_plain && is_packed && len == items.len) {
             return ctx.replicate_under(prefix.name(self.verb), self.command);
         }
-        let copied = match items.width().is_none() || is_packed && (0..items.len()).all(|index| added.has(index)) {
+        let copied = match items.width.is_none() || is_packed && (0..items.len).all(|index| added.has(index)) {
             true => Vec::new(),
             false => items.packed(if is_packed { PACKED_BYTES } else { 1 }, |index| added.has(index)),
         };
         let width = width.map(|width| ["WIDTH", &width.to_string()].map(OwnedString::new));
-        let kept = if copied.is_empty() { items.args() } else { items.args().first(0) };
+        let kept = if copied.is_empty() { items.args } else { items.args.first(0) };
         let replicate = |verb, words: &[OwnedString]| {
             let words = width.iter().flatten().chain(words).map(OwnedString::as_arg);
             let kept = kept.iter().enumerate().filter(|&(index, _)| added.has(index)).map(|(_, item)| item);
@@ -146,7 +146,7 @@ pub(super) fn add<'a, T: Family>(
     {
         check_given(value, options)?;
     }
-    let before = (!value.takes_in_place(addition.items.len())).then(|| value.share());
+    let before = (!value.takes_in_place(addition.items.len)).then(|| value.share());
     let mut live = live(ctx, value);
     let added = add(&mut live, false);
     let Outcome { before: made, changed, expired, .. } = live.finish();
@@ -217,7 +217,7 @@ pub(super) fn to_default<'a, T: Family>(
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
 pub(super) fn madd<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
-    let items = addition.items.args().bytes();
+    let items = addition.items.args.bytes();
     add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key, false))?;
     Ok(())
 }
@@ -238,7 +238,7 @@ pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
     add::<T>(ctx, addition, &limit, |live, is_new_key| match items.runs() {
-        None => T::add_all(ctx, live, items.args().bytes(), &limit, is_new_key, false),
+        None => T::add_all(ctx, live, items.args.bytes(), &limit, is_new_key, false),
         Some(runs) => T::add_all(ctx, live, runs, &limit, is_new_key, true),
     })?;
     Ok(())
@@ -249,7 +249,7 @@ pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
 pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed = [&[args::ADMISSION], T::INSERT_OPTIONS].concat();
     let (creation, options) = T::given(ctx, args, &allowed)?;
-    let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
+    let Some(most) = options.limit else { return bad("option LIMIT is missing") };
     let terms = Terms { limit: most, all: options.has(Opt::All), dry_run: options.has(Opt::DryRun) };
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
@@ -258,9 +258,9 @@ pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
         let checked = T::check_limit(live.value(), most);
         let now = options.has(Opt::WithRoom).then(|| time_of(ctx, [live.value()]));
         let answered = checked.and_then(|()| match items.runs() {
-            None => Ok(answers_of(live, items.args().bytes(), terms, now, &limit)?),
+            None => Ok(answers_of(live, items.args.bytes(), terms, now, &limit)?),
             Some(runs) => {
-                limit.check(0, (items.len() as u64).saturating_mul(Admission::TABLE_BYTES))?;
+                limit.check(0, (items.len as u64).saturating_mul(Admission::TABLE_BYTES))?;
                 Ok(answers_of(live, runs, terms, now, &limit)?)
             }
         });
@@ -268,7 +268,7 @@ pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
             Ok(answered) => answered,
             Err(error) => return Added { items: AddedItems::First(0), new: 0, error: Some(error) },
         };
-        reply::admissions(ctx, &answers, room, items.width().is_some());
+        reply::admissions(ctx, &answers, room, items.width.is_some());
         let renews = !is_new_key && live.value().renews();
         let count = |which| if terms.dry_run { 0 } else { answers.iter().filter(|&&one| one == which).count() };
         rejections = count(reply::REJECTED) as u64;

@@ -7,7 +7,7 @@ use rollcall_core::window::{Time, Window};
 
 use super::windows;
 use crate::args::{self, Allowed, Opt, Options, narrow};
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, bad};
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::server::facts::must_obey;
@@ -119,9 +119,7 @@ impl Family for Counter {
             true => format!("create the counter with EXACT {limit}, or use a filter's ADMIT"),
             false => format!("use a filter's ADMIT, since EXACT is at most {}", Params::MAX_EXACT_LIMIT),
         };
-        Err(CommandError::Argument(format!(
-            "bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"
-        )))
+        bad(format!("bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"))
     }
 
     fn look_up<'i>(

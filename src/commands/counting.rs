@@ -11,7 +11,7 @@ use super::keyspace::{open_all, value, values};
 use super::windows::{self, NO_SINCE, time_of};
 use super::{info, sets};
 use crate::args::{self, Allowed, Opt};
-use crate::command_error::{CommandError, Kind};
+use crate::command_error::{CommandError, Kind, bad};
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::family::Family;
 
@@ -75,7 +75,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         return Err(CommandError::Arity);
     }
     if args.len() == 3 && args.get(2).bytes().eq_ignore_ascii_case(b"CAPACITY") {
-        return Err(CommandError::Argument(args::NO_CAPACITY.to_owned()));
+        return bad(args::NO_CAPACITY);
     }
     let key = ctx.open(args.get(1), Mode::Inspect)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;

@@ -17,7 +17,7 @@ use rollcall_core::window::Time;
 
 use super::windows;
 use crate::args::{self, Allowed, Opt, Options, lenient};
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, bad};
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::reply;
@@ -70,7 +70,7 @@ impl Creation {
 
     /// Like [`Family::creation`], for a replicated command. If a parameter is outside this module's ranges, the
     /// filter becomes a RedisBloom-compatible filter, whose ranges are wider.
-    fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+    pub(super) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         BloomFilter::creation(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
                 return Err(error);
@@ -118,7 +118,7 @@ impl Creation {
     fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let Some(windowing) = windows::filter_windowing(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
-            return Err(CommandError::Argument("option WINDOW needs layout lines, got classic".to_owned()));
+            return bad("option WINDOW needs layout lines, got classic");
         }
         self.layout = BitLayout::Lines;
         if self.params.expansion == 0 {
@@ -146,9 +146,7 @@ impl Creation {
         windows::check_reservation(ctx, &options)?;
         // As in RedisBloom, only `BF.INSERT` accepts both `NONSCALING` and `EXPANSION`.
         if options.has(Opt::NonScaling) && options.expansion.is_some() {
-            return Err(CommandError::Argument(
-                "Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned(),
-            ));
+            return bad("Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both");
         }
         Ok((creation(ctx, args, &options)?, options.expiry))
     }
@@ -184,7 +182,10 @@ impl Family for BloomFilter {
     }
 
     fn prefix(&self) -> Prefix {
-        Prefix::from_layout(self.layout())
+        match self.layout() {
+            BitLayout::Classic => Prefix::Bf,
+            BitLayout::Lines => Prefix::Rf,
+        }
     }
 
     fn prefix_of_events() -> Prefix {
@@ -265,7 +266,14 @@ impl Family for BloomFilter {
         }
         // A replicated command that this module's parser rejects may come from RedisBloom, and is then parsed as
         // RedisBloom parses it.
-        Self::given(ctx, args, OBEYED_INSERT_OPTIONS).or_else(|_| obeyed_insertion(ctx, args))
+        Self::given(ctx, args, OBEYED_INSERT_OPTIONS).or_else(|_| {
+            // A primary with this module sent what RedisBloom would reject, so the strict parser reads it.
+            let options = match from_redisbloom(args, lenient::insert) {
+                Some(options) => options,
+                None => args::options(ctx, args, 2, OBEYED_INSERT_OPTIONS)?,
+            };
+            Ok((Creation::obeyed(ctx, args, &options)?, options))
+        })
     }
 
     /// Adds items and replies for each whether it was new, as [`reply::added`] says.
@@ -324,26 +332,8 @@ impl Family for BloomFilter {
 
 /// Parses the options of a command by `read`, as RedisBloom does. `None` if `read` rejects the options, and for RF.*,
 /// which RedisBloom does not have.
-fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
+pub(super) fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
     if Prefix::Rf.is_of(args) { None } else { read(args) }
-}
-
-/// The parameters of the filter that a replicated `BF.RESERVE` creates, and the expiry of its key.
-pub(super) fn obeyed_reservation(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Option<i64>), CommandError> {
-    match from_redisbloom(args, lenient::reserve) {
-        Some(options) => Ok((Creation::obeyed(ctx, args, &options)?, None)),
-        None => Creation::from_reservation(ctx, args, Creation::obeyed),
-    }
-}
-
-/// The parameters and the options of a replicated `BF.INSERT`. If RedisBloom would reject the command, a primary with
-/// this module sent it, so the strict parser reads it.
-fn obeyed_insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
-    let options = match from_redisbloom(args, lenient::insert) {
-        Some(options) => options,
-        None => args::options(ctx, args, 2, OBEYED_INSERT_OPTIONS)?,
-    };
-    Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
 /// The error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates commands

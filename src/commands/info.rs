@@ -3,7 +3,7 @@
 use rollcall_core::unstable::info::{Field, InfoField};
 
 use super::argument::{Argument, choice};
-use crate::command_error::{CommandError, Kind, quoted};
+use crate::command_error::{CommandError, Kind, bad, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};
 
@@ -39,9 +39,7 @@ pub fn info<F: Copy>(
     let Some(field) = found else {
         let words: Vec<_> = fields.iter().map(|field| field.word.to_str().unwrap_or_default()).collect();
         let (expected, got) = (words.join(", "), quoted(asked));
-        return Err(CommandError::Argument(format!(
-            "Invalid information value: expected one of {expected}, got {got}"
-        )));
+        return bad(format!("Invalid information value: expected one of {expected}, got {got}"));
     };
     reply::info_field(ctx, kind, field.label, &value_of(field.of));
     Ok(())

@@ -10,7 +10,7 @@ use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::unstable::wire::StillLoading;
 
 use super::windows::expiry_of;
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, bad};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::metrics::CORRUPT_REJECTED;
@@ -84,7 +84,7 @@ pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &Serve
                 FileError::NotAFile => "expected what DUMP replies, or a file with one value".to_owned(),
                 error => error.to_string(),
             };
-            return Err(CommandError::Argument(format!("payload {number}: {why}")));
+            return bad(format!("payload {number}: {why}"));
         }
     };
     if value.prefix() == Prefix::Bf && !serves_classic() { Err(no_classic()) } else { Ok(value) }

@@ -35,16 +35,16 @@ pub(super) fn query<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
 fn reply_found<T: Family>(ctx: Ctx, args: Args<'_>, items: Items<'_>, since: Option<u64>) -> Result<(), CommandError> {
     let (key, mut answers) = (ctx.open(args.get(1), Mode::Read)?, Vec::new());
     let value = value::<T>(&key)?;
-    try_reserve(&mut answers, items.len())?;
+    try_reserve(&mut answers, items.len)?;
     if let Some(value) = value {
         check_since(value, args.get(1), since, NO_SINCE)?;
         let (time, found) = (time_of(ctx, [value]), |found| answers.push(reply::answer(found)));
         match items.runs() {
             Some(runs) => value.look_up(time, since, runs, found),
-            None => value.look_up(time, since, items.args().bytes(), found),
+            None => value.look_up(time, since, items.args.bytes(), found),
         }?;
     }
-    answers.resize(items.len(), reply::NO);
-    reply::answers(ctx, answers, items.len(), None, items.width().is_some());
+    answers.resize(items.len, reply::NO);
+    reply::answers(ctx, answers, items.len, None, items.width.is_some());
     Ok(())
 }

@@ -9,7 +9,7 @@ use rollcall_core::window::Time;
 use super::keyspace::{open_all, value};
 use super::windows::{NO_SINCE, check_since, no_window, time_of};
 use crate::args;
-use crate::command_error::{CommandError, quoted};
+use crate::command_error::{CommandError, bad, quoted};
 use crate::number::parse_number;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
@@ -41,9 +41,7 @@ impl<'a> Operands<'a> {
             let word = rest.get(0).bytes();
             if !word.eq_ignore_ascii_case(b"SINCE") {
                 let got = quoted(word);
-                return Err(CommandError::Argument(format!(
-                    "unknown option {got}: expected SINCE behind {numkeys} keys"
-                )));
+                return bad(format!("unknown option {got}: expected SINCE behind {numkeys} keys"));
             }
             let read = |given: Arg<'_>| match given.bytes() {
                 ALL => Ok(None),
@@ -53,7 +51,7 @@ impl<'a> Operands<'a> {
             if seconds.len() != 1 && seconds.len() != numkeys {
                 let got = seconds.len();
                 let expected = format!("one value for all keys or one for each, {numkeys}");
-                return Err(CommandError::Argument(format!("bad SINCE: expected {expected}, got {got}")));
+                return bad(format!("bad SINCE: expected {expected}, got {got}"));
             }
         }
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })

@@ -7,7 +7,7 @@ use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::args::{Opt, Options, narrow};
-use crate::command_error::{CommandError, quoted};
+use crate::command_error::{CommandError, bad, quoted};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Ctx};
 use crate::types::family::Family;
@@ -92,7 +92,7 @@ pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), Comma
     if options.has(Opt::Volatile) && !must_obey(ctx) {
         let why =
             "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without a window";
-        return Err(CommandError::Argument(why.to_owned()));
+        return bad(why);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn excluded(option: &str, other: &str, why: &str) -> CommandError {
 fn needs_window(options: &Options) -> Result<(), CommandError> {
     let of_window = [Opt::Manual, Opt::Volatile, Opt::Slices, Opt::Refresh, Opt::Slice];
     match of_window.into_iter().find(|&option| options.has(option)) {
-        Some(option) => Err(CommandError::Argument(format!("option {option} needs option WINDOW"))),
+        Some(option) => bad(format!("option {option} needs option WINDOW")),
         None => Ok(()),
     }
 }
@@ -133,12 +133,12 @@ pub(super) fn check_given<T: Value>(value: &T, given: &Options) -> Result<(), Co
             _ if given.has(Opt::Refresh) && !value.renews() => ("a window without REFRESH".to_owned(), "REFRESH"),
             _ if given.has(Opt::Volatile) && !window.is_volatile() => {
                 let why = "the key is not VOLATILE: leave VOLATILE out, or delete the key";
-                return Err(CommandError::Argument(why.to_owned()));
+                return bad(why);
             }
             _ => return Ok(()),
         },
     };
-    Err(CommandError::Argument(format!("the key has {has}: put the window in the key's name, or leave {option} out")))
+    bad(format!("the key has {has}: put the window in the key's name, or leave {option} out"))
 }
 
 /// Checks the `since` of an option `SINCE`. `instead` says what to give for a value without a window.
@@ -158,7 +158,7 @@ pub(super) fn check_since<T: Family>(
     }
     let key = quoted(key.bytes());
     let why = format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}");
-    Err(CommandError::Argument(why))
+    bad(why)
 }
 
 /// The error for an option that needs a window, if the value under `key` has none. `instead` says what would be right.

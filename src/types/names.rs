@@ -6,8 +6,6 @@
 
 use std::ffi::CStr;
 
-use rollcall_core::bloom::BitLayout;
-
 use crate::server::ffi::{Args, Name, c_str};
 
 /// The prefix of command names: BF.* for RedisBloom-compatible filters, RF.* for filters in Rollcall's own layout
@@ -65,14 +63,6 @@ verbs! {
 }
 
 impl Prefix {
-    /// The prefix of commands for filters of this layout.
-    pub fn from_layout(layout: BitLayout) -> Self {
-        match layout {
-            BitLayout::Classic => Prefix::Bf,
-            BitLayout::Lines => Prefix::Rf,
-        }
-    }
-
     /// Whether the running command was called by a name with this prefix. `args` has all arguments, with the name.
     pub fn is_of(self, args: Args<'_>) -> bool {
         let text = self.name(Verb::Add).text().to_bytes();

@@ -1,6 +1,5 @@
 //! The bits of one sub-filter, in either layout.
 
-use std::alloc::Layout;
 use std::fmt;
 
 use bytemuck::{Pod, Zeroable};
@@ -112,10 +111,6 @@ impl LineBitmap {
         let len = self.lines.len();
         self.lines = f(std::mem::take(&mut self.lines));
         assert_eq!(self.lines.len(), len, "a relocated bitmap keeps its length");
-    }
-
-    pub(super) fn heap_layout(&self) -> Layout {
-        Layout::for_value::<[Line]>(&self.lines)
     }
 }
 

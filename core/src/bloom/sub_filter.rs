@@ -391,7 +391,7 @@ impl SubFilter {
 
     /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
     pub(crate) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(self.bitmap.heap_layout());
+        visit(Layout::for_value::<[Line]>(&self.bitmap.lines));
         own_layout(&self.spec).into_iter().for_each(visit);
     }
 }

@@ -43,11 +43,6 @@ pub(crate) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
-/// The part of a payload that is stored outside the header: nothing if the header contains the payload, otherwise all.
-pub(crate) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
-    if is_inline(payload.len()) { Payload::default() } else { payload }
-}
-
 /// Writes the last field of a header: the payload as it is or in Golomb-Rice code, or a byte that says that the payload
 /// is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set.
 pub(crate) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {

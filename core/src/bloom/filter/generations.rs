@@ -12,7 +12,6 @@
 
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;
-use crate::error::Error;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Parts {
@@ -60,17 +59,4 @@ pub(crate) struct Generation {
     /// The number of this slice's items that were added again in a later slice. The filter's number of items counts
     /// them only in the later slice.
     pub(crate) renewed: u64,
-}
-
-/// Checks that a windowed filter may have these generations, oldest first.
-///
-/// # Errors
-/// [`Error::Corrupt`].
-pub(crate) fn check_generations(windowing: &Windowing, generations: &[Generation]) -> Result<(), Error> {
-    let mut end = windowing.generations();
-    for &Generation { age, .. } in generations {
-        Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
-        end = age;
-    }
-    Ok(())
 }

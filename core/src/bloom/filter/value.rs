@@ -15,6 +15,7 @@ use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
 use crate::size_limit::{SizeLimit, try_collect, try_filled};
+use crate::stored::inline::is_inline;
 use crate::stored::payload::Payload;
 use crate::stored::{ChunkFormat, Kind, Source, no_chunk};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
@@ -183,10 +184,8 @@ impl Value for BloomFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        match self.layout() {
-            BitLayout::Lines => lines::payload(self),
-            BitLayout::Classic => lines::all_bits(self),
-        }
+        let bits = lines::all_bits(self);
+        if self.layout() == BitLayout::Lines && is_inline(bits.len()) { Payload::default() } else { bits }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -5,7 +5,7 @@
 //! in other languages, and compared when a header is loaded.
 
 use crate::bloom::filter::changes::MAX_SUB_FILTERS;
-use crate::bloom::filter::generations::{Generation, Generations, check_generations};
+use crate::bloom::filter::generations::{Generation, Generations};
 use crate::bloom::filter::{BloomFilter, OWN_BYTES};
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
@@ -20,11 +20,6 @@ use crate::stored::payload::Payload;
 use crate::window::ClockSource;
 
 const SUB_FILTER_MIN_BYTES: usize = 4;
-
-/// The part of the payload outside the header; empty if the header contains the payload.
-pub(in crate::bloom::filter) fn payload(filter: &BloomFilter) -> Payload<'_> {
-    inline::out_of_line(all_bits(filter))
-}
 
 /// The bits of all sub-filters, end to end.
 pub(in crate::bloom::filter) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
@@ -83,16 +78,6 @@ const BY_HAND: u8 = 1;
 const REFRESH: u8 = 2;
 const VOLATILE: u8 = 4;
 
-fn write_window(writer: &mut HeaderWriter, windowing: &Windowing, newest_slice: u64) {
-    let Windowing { window, refresh } = windowing;
-    writer.number(window.seconds());
-    writer.number(window.slices().into());
-    let flag = |flag: u8, is_set| if is_set { flag } else { 0 };
-    let is_manual = window.clock_source() == ClockSource::Manual;
-    writer.u8(flag(BY_HAND, is_manual) | flag(REFRESH, *refresh) | flag(VOLATILE, window.is_volatile()));
-    writer.number(newest_slice);
-}
-
 fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Error> {
     let (seconds, slices, flags) = (reader.number("window")?, reader.number_u32("slices")?, reader.u8("flags")?);
     let most = REFRESH | if flags & BY_HAND == 0 { VOLATILE } else { BY_HAND };
@@ -115,7 +100,13 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     writer.number(expansion.into());
     writer.number(seed);
     if let Some((windowing, newest_slice)) = window {
-        write_window(&mut writer, windowing, newest_slice);
+        let Windowing { window, refresh } = windowing;
+        writer.number(window.seconds());
+        writer.number(window.slices().into());
+        let flag = |flag: u8, is_set| if is_set { flag } else { 0 };
+        let is_manual = window.clock_source() == ClockSource::Manual;
+        writer.u8(flag(BY_HAND, is_manual) | flag(REFRESH, *refresh) | flag(VOLATILE, window.is_volatile()));
+        writer.number(newest_slice);
         writer.number(filter.generations().len() as u64);
     }
     for (generation, sub_filters) in filter.by_generation() {
@@ -199,15 +190,17 @@ fn read_generations(
     let of_generation = windowing.of_generation(params).map_err(stored_parameter)?;
     let (count, most) = (reader.number_u32("number of generations")?, windowing.generations());
     Error::check_field(count <= most, "number of generations", format_args!("at most {most}"), count)?;
-    let mut generations = try_with_capacity(count as usize)?;
+    let (mut generations, mut end) = (try_with_capacity(count as usize)?, most);
     for _ in 0..count {
         let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
+        // The oldest generation is first.
+        Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
+        end = age;
         let left = (MAX_SUB_FILTERS - described.len()) as u32;
         let (len, num_items) = read_chain(reader, &of_generation, left, described)?;
         Error::check_field(renewed <= num_items, "renewed items", format_args!("at most {num_items}"), renewed)?;
         generations.push(Generation { age, len, renewed });
     }
-    check_generations(windowing, &generations)?;
     Ok(generations)
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::counting::held::members::index::group_of;
+use crate::counting::held::ring::own_bytes;
 use crate::size_limit::MaxBytes;
 
 fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Members {
@@ -8,11 +9,11 @@ fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Members {
         assert!(!packed.contains(&item));
         let before = packed.heap_bytes();
         let mut after = before;
-        if let Err(error) = packed.add_absent(&item, table_hash(&item), 1, ROOM, &MaxBytes(before)) {
+        if let Err(error) = packed.add_absent(&item, table_hash(&item), 1, ROOM, &MaxBytes(own_bytes(false) + before)) {
             let Error::TooLarge { needed_bytes, .. } = error else { panic!("{error}") };
             assert!(packed.heap_bytes() == before && !packed.contains(&item));
             packed.put(&item, 1);
-            after = needed_bytes;
+            after = needed_bytes - own_bytes(false);
         }
         assert_eq!(packed.heap_bytes(), after);
     }
