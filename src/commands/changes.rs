@@ -15,7 +15,7 @@ use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Effects, announce, replicate_reserved, with_words};
-use super::keyspace::{create, dispose, from_payload, open, open_merge, replace, value, value_mut, values};
+use super::keyspace::{create, dispose, from_payload, open, replace, value, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
 use crate::args::{self, Items, Opt, Options};
 use crate::command_error::{CommandError, bad};
@@ -331,7 +331,11 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Runs `MERGE destination source [source ...]`: makes the destination the union of itself and the sources.
 pub(super) fn merge<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
+    let mut destination = open::<T>(ctx, args.get(1), Mode::Write)?;
+    // The destination as a source of itself changes nothing.
+    let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
+    let source_keys = names.map(|name| ctx.open(name, Mode::Read).map_err(CommandError::from));
+    let source_keys = try_collect_ok(args.len() - 2, source_keys)?;
     let united = unite(ctx, args, &mut destination, &values::<T>(&source_keys)?, &ServerLimit::new(ctx))?;
     drop(source_keys);
     united.announce(ctx, args, destination.close(), Verb::Merge);

@@ -94,15 +94,6 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
     try_collect_ok(names.len(), names.iter().map(|name| open::<T>(ctx, name, Mode::Read)))
 }
 
-/// Opens the destination and the sources of a `MERGE`. [`values`] checks the types of the sources later. A source that
-/// is the destination is left out, because it would add nothing.
-pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
-    let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
-    let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
-    let sources = names.map(|name| ctx.open(name, Mode::Read).map_err(CommandError::from));
-    Ok((destination, try_collect_ok(args.len() - 2, sources)?))
-}
-
 /// The values of open keys, without duplicates and missing keys. A union reads all bits of each value, so duplicates
 /// would cost time.
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {

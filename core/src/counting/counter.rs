@@ -63,7 +63,7 @@ impl Counter {
     /// [`Error::OutOfRange`] if a parameter is outside its range.
     pub(super) fn empty(params: Params, ring: Option<TagRing>) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
-        let held = Held::none(&spec, ring.map_or(Ages::PLAIN, |ring| ring.ages()));
+        let held = Held::none(&spec, ring.map_or(Ages::PLAIN, |ring| ring.ages));
         Ok(Self::holding(spec, held, ring))
     }
 
@@ -77,19 +77,13 @@ impl Counter {
         self.spec.layout
     }
 
-    /// Adds `item` to the newest slice. The result is [`Mark::New`] if the item was no member of an exact counter, or
+    /// Adds `item` to the slice of `tag`. The result is [`Mark::New`] if the item was no member of an exact counter, or
     /// if its bit was not set in the bitmap of an estimating one.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the counter is unchanged.
     #[inline(always)]
-    pub(super) fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
-        self.add_tagged(item, self.ages().newest, limit)
-    }
-
-    /// Adds `item` to the slice of `tag`, as [`Self::add_item`] does.
-    #[inline(always)]
-    fn add_tagged(&mut self, item: &[u8], tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
+    pub(super) fn add_tagged(&mut self, item: &[u8], tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         let ages = self.ages();
         self.held.add(item, (tag, ages), &self.spec, limit)
     }
@@ -98,7 +92,7 @@ impl Counter {
     /// be a member yet.
     ///
     /// # Errors
-    /// The errors of [`Self::add_item`].
+    /// The errors of [`Self::add_tagged`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         let (tag, room) = (self.ages().newest, self.params().room());
         if let Held::Exact(members) = &mut self.held
@@ -109,10 +103,10 @@ impl Counter {
         self.add_item(item, limit).map(drop)
     }
 
-    /// Adds `items`, and passes to `added` the result of [`Self::add_item`] for each.
+    /// Adds `items`, and passes to `added` the result of [`Self::add_tagged`] for each.
     ///
     /// # Errors
-    /// The errors of [`Self::add_item`]. The items before the rejected one have been added.
+    /// The errors of [`Self::add_tagged`]. The items before the rejected one have been added.
     // This method is inlined, so that the variables that `added` changes are in registers.
     #[inline(always)]
     pub(super) fn add_each<'a>(
@@ -163,7 +157,7 @@ impl Counter {
         lower_bound: u32,
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
-        self.advance_to(newest);
+        self.advance(newest);
         // A window has at most 254 slices. So in a counter that is 255 slices behind, all members have expired.
         let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
         let mut changed = false;
@@ -342,16 +336,6 @@ impl Counter {
         self.ring.as_deref()
     }
 
-    /// Makes `slice` the newest slice, if it is later, and removes the members that expire in this slice.
-    pub(super) fn advance_to(&mut self, slice: u64) {
-        let Some(ring) = &mut self.ring else { return };
-        let Some(passed @ 1..) = slice.checked_sub(ring.newest()) else { return };
-        let before = ring.ages();
-        ring.set_newest(slice);
-        let left = u8::try_from(passed).ok().and_then(|passed| before.most_age.checked_sub(passed));
-        self.held.expire(left, before, ring.ages(), &self.spec);
-    }
-
     /// The window of the counter, if it has one.
     pub fn window(&self) -> Option<&Window> {
         self.ring().map(|ring| &ring.window)
@@ -359,12 +343,12 @@ impl Counter {
 
     /// The number of the newest slice; 0 without a window.
     pub(crate) fn reached(&self) -> u64 {
-        self.ring().map_or(0, TagRing::newest)
+        self.ring().map_or(0, |ring| ring.newest)
     }
 
     #[inline]
     pub(super) fn ages(&self) -> Ages {
-        self.ring().map_or(Ages::PLAIN, TagRing::ages)
+        self.ring().map_or(Ages::PLAIN, |ring| ring.ages)
     }
 }
 

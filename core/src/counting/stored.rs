@@ -121,8 +121,8 @@ impl CounterForm {
             writer.u8(window.slices() as u8);
             let clock = (window.clock_source(), window.is_volatile());
             writer.u8(CLOCK_SOURCES.iter().position(|&known| known == clock).unwrap_or(0) as u8);
-            writer.number(ring.newest());
-            writer.u8(ring.offset());
+            writer.number(ring.newest);
+            writer.u8(ring.offset);
         } else if self.counts.is_some() {
             writer.number(self.lower_bound.into());
         }
@@ -212,7 +212,7 @@ impl CounterForm {
     }
 
     fn ages(&self) -> Ages {
-        self.ring.map_or(Ages::PLAIN, |ring| ring.ages())
+        self.ring.map_or(Ages::PLAIN, |ring| ring.ages)
     }
 
     /// Builds the counter from these properties and its payload. The caller has called [`Self::check_bytes`] before.

@@ -134,7 +134,7 @@ impl Value for Counter {
     }
 
     fn newest_slice(&self) -> Option<u64> {
-        self.ring().map(TagRing::newest)
+        self.ring().map(|ring| ring.newest)
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
@@ -144,7 +144,12 @@ impl Value for Counter {
     }
 
     fn advance(&mut self, slice: u64) {
-        self.advance_to(slice);
+        let Some(ring) = &mut self.ring else { return };
+        let Some(passed @ 1..) = slice.checked_sub(ring.newest) else { return };
+        let before = ring.ages;
+        ring.set_newest(slice);
+        let left = u8::try_from(passed).ok().and_then(|passed| before.most_age.checked_sub(passed));
+        self.held.expire(left, before, ring.ages, &self.spec);
     }
 
     fn rebase(&mut self, slice: u64) {
@@ -185,7 +190,7 @@ impl Value for Counter {
 
     #[inline(always)]
     fn add_item(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
-        self.add_item(item, limit)
+        self.add_tagged(item, self.ages().newest, limit)
     }
 
     #[inline(always)]

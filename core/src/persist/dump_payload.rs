@@ -72,11 +72,18 @@ pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, 
     let other_type = || FileError::OtherType { expected: T::KIND };
     let mut fields = Fields { rest: value.strip_prefix(&[MODULE_VALUE]).ok_or_else(other_type)?, limit };
     let id = fields.length("module id")?;
-    let (name, encoding) = (type_name(id), (id & 0x3ff) as u32);
+    // Six bits of the id are a character of the name of the data type.
+    let name: [u8; 9] = std::array::from_fn(|index| NAME_CHARACTERS[(id >> (58 - 6 * index) & 0x3f) as usize]);
+    let encoding = (id & 0x3ff) as u32;
     let value = match (&name[..], T::KIND) {
         (LINES, Kind::Filter) | (COUNTERS, Kind::Counter) => {
             expect("encoding version", rdb::ENCODING, encoding)?;
-            complete(rdb::load::<T::Partial>(&mut fields, limit)?)?
+            let partial: T::Partial = rdb::load(&mut fields, limit)?;
+            let (received_bytes, total_bytes) = (partial.received_bytes(), partial.total_bytes());
+            let arrived = StillLoading { received_bytes, total_bytes };
+            let is_complete = received_bytes == total_bytes;
+            Error::check_field(is_complete, "value", "a complete one", format_args!("one that is {arrived}"))?;
+            partial.finish()?
         }
         (CLASSIC, Kind::Filter) => T::load_classic(&mut fields, encoding, limit).ok_or_else(other_type)??,
         (LINES | CLASSIC, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Filter }),
@@ -86,19 +93,6 @@ pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, 
     fields.opcode(END, "end")?;
     expect("length after the end", 0, fields.rest.len())?;
     Ok(value)
-}
-
-/// The name of a data type, from its module id.
-fn type_name(id: u64) -> [u8; 9] {
-    std::array::from_fn(|index| NAME_CHARACTERS[(id >> (58 - 6 * index) & 0x3f) as usize])
-}
-
-fn complete<L: Partial>(partial: L) -> Result<L::Value, Error> {
-    let (received_bytes, total_bytes) = (partial.received_bytes(), partial.total_bytes());
-    let arrived = StillLoading { received_bytes, total_bytes };
-    let is_complete = received_bytes == total_bytes;
-    Error::check_field(is_complete, "value", "a complete one", format_args!("one that is {arrived}"))?;
-    partial.finish()
 }
 
 /// The fields of a value that are still unread.

@@ -11,7 +11,6 @@ use crate::bloom::sub_filter::{SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
-use crate::window::Merging;
 
 /// The largest relative rounding error of the computed false-positive rate of a filter.
 const ROUNDING: f64 = 1e-12;
@@ -45,9 +44,8 @@ impl BloomFilter {
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    /// Turns the filter into the union with `others`, without expired slices. `merging` says whether this filter's
-    /// slices are renumbered before or after the merge. The newest slice of the union is the latest slice of all
-    /// filters. Returns whether anything changed, and the removed sub-filters.
+    /// Turns the filter into the union with `others`, without expired slices. The newest slice of the union is the latest
+    /// slice of all filters. Returns whether anything changed, and the removed sub-filters.
     ///
     /// If one of the merged sub-filters already has all bits of the union, the union has the same number of items.
     /// Otherwise the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
@@ -56,24 +54,7 @@ impl BloomFilter {
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] if the union's false-positive
     /// rate would exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is
     /// unchanged.
-    pub(super) fn merge_as(
-        &mut self,
-        others: &[&Self],
-        merging: Merging,
-        limit: &impl SizeLimit,
-    ) -> Result<(bool, Expired), Error> {
-        let stored = self.newest_slice();
-        self.make(merging.before);
-        let united = self.unite(others, limit);
-        match (&united, self.ring_mut()) {
-            (Ok(_), _) => drop(self.make(merging.after)),
-            (Err(_), Some(ring)) => ring.newest_slice = stored.unwrap_or(ring.newest_slice),
-            _ => {}
-        }
-        united
-    }
-
-    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
+    pub(super) fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
         for other in others {
             self.params().check_equal(other.params())?;
             if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing()) {

@@ -149,8 +149,15 @@ impl Value for BloomFilter {
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         others.iter().try_for_each(|other| live.value.check_kind(other))?;
-        let merging = live.value.merging(others, live.time)?;
-        let (changed, expired) = live.value.merge_as(others, merging, limit)?;
+        let (merging, newest) = (live.value.merging(others, live.time)?, live.value.newest_slice());
+        live.value.make(merging.before);
+        let united = live.value.unite(others, limit);
+        if let (Err(_), Some(ring)) = (&united, live.value.ring_mut()) {
+            // Only a step back may have been made, which moves no sub-filter.
+            ring.newest_slice = newest.unwrap_or(ring.newest_slice);
+        }
+        let (changed, expired) = united?;
+        live.value.make(merging.after);
         (live.outcome.before, live.outcome.after, live.outcome.expired) = (merging.before, merging.after, expired);
         live.outcome.changed |= changed;
         Ok(changed)

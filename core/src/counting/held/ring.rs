@@ -125,12 +125,12 @@ impl Ages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagRing {
     pub(crate) window: Window,
-    newest: u64,
+    pub(in crate::counting) newest: u64,
     /// The number of the first slice that has the tag 1. Tags repeat every `modulus` slices, so this number is below
     /// `modulus`.
-    offset: u8,
+    pub(in crate::counting) offset: u8,
     /// The conversion from slice tags to ages. It is kept, because computing it from the other fields takes a division.
-    ages: Ages,
+    pub(in crate::counting) ages: Ages,
 }
 
 impl TagRing {
@@ -155,14 +155,6 @@ impl TagRing {
         Ok(ring)
     }
 
-    pub(crate) fn newest(&self) -> u64 {
-        self.newest
-    }
-
-    pub(crate) fn offset(&self) -> u8 {
-        self.offset
-    }
-
     pub(in crate::counting) fn set_newest(&mut self, slice: u64) {
         let modulus = self.modulus();
         let newest = (slice % u64::from(modulus)) as u32;
@@ -177,11 +169,6 @@ impl TagRing {
     #[inline]
     pub(in crate::counting) fn modulus(&self) -> u32 {
         if self.window.slices() <= MOST_SLICES_OF_HALVES { HALVES } else { WHOLES }
-    }
-
-    #[inline]
-    pub(in crate::counting) fn ages(&self) -> Ages {
-        self.ages
     }
 
     /// The age of `slice` in slices, but at most the age of the oldest slice that has not expired; `None` if `slice` is
@@ -213,7 +200,7 @@ mod tests {
             for newest in (0..600).chain([u64::MAX / 1000]) {
                 let mut ring = TagRing::new(window, newest);
                 assert_eq!(ring.modulus(), modulus);
-                let ages = ring.ages();
+                let ages = ring.ages;
                 assert_eq!(u64::from(ages.newest), 1 + newest % u64::from(modulus));
                 for age in 0..modulus as u8 {
                     let tag = ages.tag(age);
@@ -223,10 +210,10 @@ mod tests {
                 assert!(!ages.check(0).is_ok() && !ages.is_within(0, ages.most_age));
                 assert_eq!((ages.cell_bits(), u32::from(ages.most_age)), (if modulus == 15 { 4 } else { 8 }, slices));
                 // When a slice begins, every tag becomes one slice older.
-                let later = TagRing::new(window, newest + 1).ages();
+                let later = TagRing::new(window, newest + 1).ages;
                 assert_eq!(later.age(ages.newest), 1);
                 ring.rebase(newest / 3);
-                assert_eq!((ring.ages(), ring.newest), (ages, newest / 3));
+                assert_eq!((ring.ages, ring.newest), (ages, newest / 3));
                 assert_eq!(ring.most_age_since(i128::from(newest / 3) + 1), None);
             }
         }

@@ -160,18 +160,9 @@ impl Slots {
 
     /// Makes a bitmap without set bits. It allocates nothing.
     pub(in crate::counting) fn new(layout: Layout, ages: Ages) -> Self {
-        let (window, later, estimate) = (Box::default(), Box::default(), KeptEstimate::none());
-        Slots {
-            window,
-            later,
-            estimate,
-            counts: SegmentCounts::default(),
-            lower_bound: 0,
-            layout,
-            ages,
-            first: 0,
-            end: 0,
-        }
+        let (window, later, counts) = (Box::default(), Box::default(), SegmentCounts::default());
+        let estimate = KeptEstimate::none();
+        Slots { window, later, estimate, counts, lower_bound: 0, layout, ages, first: 0, end: 0 }
     }
 
     /// Makes a bitmap without marked slots, with all segments stored as cells: a bit or a slice tag for each slot. The

@@ -20,6 +20,7 @@ use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, unions_o
 use crate::counting::sets::{check_seeds, distinct};
 use crate::counting::view::{View, union_of};
 use crate::error::{Error, Parameter};
+use crate::live::Value;
 use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_with_capacity};
 use crate::window::Time;
 

@@ -22,7 +22,7 @@ fn counter(exact_limit: u32, slices: u32) -> Counter {
 
 /// The bytes that the slots of a counter take.
 fn slots_bytes(counter: &Counter) -> u64 {
-    bytes_of_counts(counter.layout(), &counter.counts().unwrap(), counter.ring().unwrap().ages())
+    bytes_of_counts(counter.layout(), &counter.counts().unwrap(), counter.ring().unwrap().ages)
 }
 
 /// A limit that allows everything, and records each request: the bytes held, and the bytes to add.
@@ -284,8 +284,7 @@ fn a_larger_error_rate_takes_no_more_bytes_for_a_million_members() {
             }
         }
         added = members;
-        for (slices, ages) in
-            [4, 100].map(|slices| (slices, TagRing::new(window(slices, ClockSource::Manual), 0).ages()))
+        for (slices, ages) in [4, 100].map(|slices| (slices, TagRing::new(window(slices, ClockSource::Manual), 0).ages))
         {
             let bytes = all.each_ref().map(|(layout, _, counts)| bytes_of_counts(*layout, counts, ages));
             check_ascending(&bytes, members, slices);
