@@ -59,15 +59,6 @@ pub struct Creation {
 static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
 
 impl Creation {
-    /// Lowers the error rate of a RedisBloom-compatible filter to [`LARGEST_RATE_OF_REDIS_8`], as Redis 8 does. A
-    /// command of the primary or of an AOF must create the filter unchanged.
-    fn as_made_here(mut self) -> Self {
-        if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
-            self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
-        }
-        self
-    }
-
     /// Like [`Family::creation`], for a replicated command. If a parameter is outside this module's ranges, the
     /// filter becomes a RedisBloom-compatible filter, whose ranges are wider.
     pub(super) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
@@ -111,23 +102,19 @@ impl Creation {
         if layout == BitLayout::Classic && !serves_classic() {
             return Err(no_classic());
         }
-        Creation { params, layout, noted_growth, is_obeyed, windowing: None }.with_window(ctx, options)
-    }
-
-    /// Adds the sliding window that `options` describe.
-    fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
-        let Some(windowing) = windows::filter_windowing(options)? else { return Ok(self) };
-        if options.layout == Some(BitLayout::Classic) {
-            return bad("option WINDOW needs layout lines, got classic");
+        let mut creation = Creation { params, layout, noted_growth, is_obeyed, windowing: None };
+        if let Some(windowing) = windows::filter_windowing(options)? {
+            if options.layout == Some(BitLayout::Classic) {
+                return bad("option WINDOW needs layout lines, got classic");
+            }
+            creation.layout = BitLayout::Lines;
+            if creation.params.expansion == 0 {
+                creation.params.expansion = DEFAULT_GROWTH;
+            }
+            let first = || windowing.window.first_slice(ctx.now_seconds());
+            creation.windowing = Some((windowing, options.slice.unwrap_or_else(first)));
         }
-        self.layout = BitLayout::Lines;
-        if self.params.expansion == 0 {
-            self.params.expansion = DEFAULT_GROWTH;
-        }
-        let first = || windowing.window.first_slice(ctx.now_seconds());
-        let slice = options.slice.unwrap_or_else(first);
-        self.windowing = Some((windowing, slice));
-        Ok(self)
+        Ok(creation)
     }
 
     /// Parses a `BF.RESERVE`. Returns the parameters of the filter and the expiry of its key. `creation` computes
@@ -217,11 +204,15 @@ impl Family for BloomFilter {
     }
 
     fn creation(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Creation, CommandError> {
-        let creation = Creation::from_any_range(ctx, command, options)?;
+        let mut creation = Creation::from_any_range(ctx, command, options)?;
         // A given expansion has to be in range even if NONSCALING overrides it.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate()?;
-        Ok(creation.as_made_here())
+        // As Redis 8 does. A command of the primary or of an AOF must create the filter unchanged.
+        if !creation.is_obeyed && creation.layout == BitLayout::Classic && is_redis_8() {
+            creation.params.error_rate = creation.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
+        }
+        Ok(creation)
     }
 
     fn build(creation: &Creation, limit: &ServerLimit) -> Result<Self, Error> {

@@ -53,7 +53,7 @@ pub(super) fn counter_window(options: &Options) -> Result<Option<Window>, Comman
 pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let (refresh, volatile) = (options.has(Opt::Refresh), options.has(Opt::Volatile));
     if options.window.is_some() && (options.has(Opt::NonScaling) || options.expansion == Some(0)) {
-        return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
+        return excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected");
     }
     window(options, Windowing::default_slices(refresh), |seconds, slices, clock_source| {
         Ok(Windowing::new(seconds, slices, clock_source, refresh)?.with_volatile(volatile))
@@ -67,24 +67,24 @@ fn window<W>(
     new: impl FnOnce(u64, u32, ClockSource) -> Result<W, Error>,
 ) -> Result<Option<W>, CommandError> {
     let Some(seconds) = options.window else {
-        return needs_window(options).map(|()| None);
+        let of_window = [Opt::Manual, Opt::Volatile, Opt::Slices, Opt::Refresh, Opt::Slice];
+        return match of_window.into_iter().find(|&option| options.has(option)) {
+            Some(option) => bad(format!("option {option} needs option WINDOW")),
+            None => Ok(None),
+        };
     };
-    check_volatile(options)?;
+    // `VOLATILE` makes the key expire once the value is empty. So it excludes `MANUAL`, with which nobody knows that
+    // time, and options that set another expiry.
+    match options.has(Opt::Volatile) {
+        true if options.has(Opt::Manual) => excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty"),
+        true if options.expiry.is_some() => {
+            excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty")
+        }
+        _ => Ok(()),
+    }?;
     let slices = options.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
     let clock_source = if options.has(Opt::Manual) { ClockSource::Manual } else { ClockSource::System };
     Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
-}
-
-/// `VOLATILE` makes the key expire once the value is empty. So it excludes `MANUAL`, with which nobody knows that time,
-/// and options that set another expiry.
-fn check_volatile(options: &Options) -> Result<(), CommandError> {
-    match options.has(Opt::Volatile) {
-        true if options.has(Opt::Manual) => Err(excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty")),
-        true if options.expiry.is_some() => {
-            Err(excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Rejects `VOLATILE` in a client's `RESERVE`: after the key has expired, an `ADD` would create it without its window.
@@ -97,17 +97,8 @@ pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), Comma
     Ok(())
 }
 
-fn excluded(option: &str, other: &str, why: &str) -> CommandError {
-    CommandError::Argument(format!("option {option} does not go with {other}: {why}"))
-}
-
-/// Rejects a window option without `WINDOW`.
-fn needs_window(options: &Options) -> Result<(), CommandError> {
-    let of_window = [Opt::Manual, Opt::Volatile, Opt::Slices, Opt::Refresh, Opt::Slice];
-    match of_window.into_iter().find(|&option| options.has(option)) {
-        Some(option) => bad(format!("option {option} needs option WINDOW")),
-        None => Ok(()),
-    }
+fn excluded<T>(option: &str, other: &str, why: &str) -> Result<T, CommandError> {
+    bad(format!("option {option} does not go with {other}: {why}"))
 }
 
 /// Option words with which a replica creates the same window, at the slice `slice`.

@@ -20,9 +20,7 @@ const SINCE_EACH: Argument =
     Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
 
 pub static COUNTING: &[Command] = rows! { Counter:
-    c"lc.reserve" counting::reserve, -2 WRITE_FAST Insert [
-        KEY, ERROR, EXACT, BYTES, SEED, COUNTER_WINDOW, EXPIRY
-    ]
+    c"lc.reserve" counting::reserve, -2 WRITE_FAST Insert [KEY, ERROR, EXACT, BYTES, SEED, COUNTER_WINDOW, EXPIRY]
         c"O(1)"
         c"Creates an empty counter with its own error rate and exact limit"
     c"lc.add" changes::madd::<Counter>, -3 WRITE_FAST Insert [KEY, ITEMS]
@@ -91,9 +89,7 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, or was added in the last seconds, while the \
           counter is exact"
-    c"lc.members" counting::members, -2 READ Read CHANGES_WITH_TIME [
-        KEY, SINCE, flag(c"WITHAGES", c"withages")
-    ]
+    c"lc.members" counting::members, -2 READ Read CHANGES_WITH_TIME [KEY, SINCE, flag(c"WITHAGES", c"withages")]
         c"O(N) where N is the number of members; O(N*log(N)) with WITHAGES"
         c"Lists the members of a counter while it is exact"
     c"lc.clear" changes::clear::<Counter>, 2 CHANGE_FAST Clear [KEY]
