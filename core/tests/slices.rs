@@ -23,7 +23,7 @@ fn some_items(random: &mut Random) -> Vec<String> {
 }
 
 /// What the test needs of a filter and of a counter.
-trait Value: Value {
+trait Sliced: Value {
     fn live(&mut self, time: Time) -> Live<'_, Self>;
     fn query(&self, item: &str, seconds: Option<u64>, time: Time) -> bool;
     fn members_with_ages(&self, _time: Time) -> Option<Vec<(String, u64)>> {
@@ -34,7 +34,7 @@ trait Value: Value {
     }
 }
 
-impl Value for BloomFilter {
+impl Sliced for BloomFilter {
     fn live(&mut self, time: Time) -> Live<'_, Self> {
         self.live(time)
     }
@@ -47,7 +47,7 @@ impl Value for BloomFilter {
     }
 }
 
-impl Value for Counter {
+impl Sliced for Counter {
     fn live(&mut self, time: Time) -> Live<'_, Self> {
         self.live(time)
     }
@@ -162,7 +162,7 @@ impl Model {
     }
 }
 
-fn run<V: Value>(mut value: V, mut model: Model, seed: u64) {
+fn run<V: Sliced>(mut value: V, mut model: Model, seed: u64) {
     let (mut random, mut now) = (Random::new(seed), START);
     let (mut refused, mut waited, mut rebased) = (0, 0, 0);
     for step in 0..STEPS {
