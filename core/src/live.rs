@@ -105,6 +105,7 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
     type Partial: Partial<Value = Self>;
 
     /// The kind of the value: filter or counter.
+    #[doc(hidden)]
     const KIND: Kind;
 
     /// The data that expires when the window moves.

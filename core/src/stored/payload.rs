@@ -2,29 +2,41 @@
 
 use std::borrow::Cow;
 
+/// The bitmaps of a filter. A list of them would be an allocation, which can fail.
+pub(crate) trait Bitmaps: Sync {
+    fn bitmap(&self, index: usize) -> Option<&[u8]>;
+}
+
 /// The bulk of a stored value: bitmaps end to end, or the bytes of a counter.
-#[derive(Default)]
-pub struct Payload<'a>(Vec<Cow<'a, [u8]>>);
+pub struct Payload<'a> {
+    parts: Parts<'a>,
+    /// The number of payload bytes: while a value is being loaded, those received so far.
+    end: u64,
+}
+
+enum Parts<'a> {
+    Bitmaps(&'a dyn Bitmaps),
+    Bytes(Cow<'a, [u8]>),
+}
 
 impl<'a> Payload<'a> {
-    /// These parts, end to end. A filter has at most 1,024, so a failed allocation of the list is not handled.
-    pub(crate) fn new(parts: impl IntoIterator<Item = impl Into<Cow<'a, [u8]>>>) -> Self {
-        Payload(parts.into_iter().map(Into::into).collect())
+    pub(crate) fn of_bitmaps(bitmaps: &'a dyn Bitmaps) -> Self {
+        Payload { parts: Parts::Bitmaps(bitmaps), end: u64::MAX }
+    }
+
+    pub(crate) fn of_bytes(bytes: impl Into<Cow<'a, [u8]>>) -> Self {
+        Payload { parts: Parts::Bytes(bytes.into()), end: u64::MAX }
     }
 
     /// The first `len` bytes of the payload.
     #[must_use]
-    pub fn up_to(self, mut len: u64) -> Self {
-        Self::new(self.0.into_iter().map(|part| {
-            let kept = cut(&part, 0, usize::try_from(len).unwrap_or(usize::MAX));
-            len -= kept.len() as u64;
-            kept
-        }))
+    pub fn up_to(self, len: u64) -> Self {
+        Payload { end: self.end.min(len), ..self }
     }
 
     /// Length in bytes.
     pub fn len(&self) -> u64 {
-        self.0.iter().map(|part| part.len() as u64).sum()
+        (0..).map_while(|index| self.part_len(index)).sum::<u64>().min(self.end)
     }
 
     /// Whether the payload is empty.
@@ -34,39 +46,62 @@ impl<'a> Payload<'a> {
 
     /// At most `max_bytes` bytes from `position` on, all from the same bitmap; empty at the end of the payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
-        let mut rest = position;
-        for part in &self.0 {
-            match rest.checked_sub(part.len() as u64) {
-                None => return cut(part, rest as usize, max_bytes),
-                Some(behind) => rest = behind,
-            }
+        let (mut index, mut start) = (0, 0);
+        while let Some(len) = self.part_len(index)
+            && position >= start + len
+        {
+            (index, start) = (index + 1, start + len);
         }
-        Cow::default()
+        self.piece_of(index, start, position, max_bytes)
     }
 
     /// All pieces of at most `max_bytes` bytes, with their positions, in linear time.
     pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
-        let starts = move |part: &Cow<'a, [u8]>| (0..part.len()).step_by(max_bytes);
-        let pieces = self.0.into_iter().flat_map(move |part| starts(&part).map(move |at| cut(&part, at, max_bytes)));
-        pieces.scan(0, |end, piece| {
-            *end += piece.len() as u64;
-            Some((*end - piece.len() as u64, piece))
+        let (mut index, mut start, mut position) = (0, 0, 0);
+        std::iter::from_fn(move || {
+            while let Some(len) = self.part_len(index)
+                && position == start + len
+            {
+                (index, start) = (index + 1, position);
+            }
+            let (at, piece) = (position, self.piece_of(index, start, position, max_bytes));
+            position += piece.len() as u64;
+            (!piece.is_empty()).then_some((at, piece))
         })
     }
-}
 
-/// At most `max_bytes` bytes of `part` from byte `start` on.
-fn cut<'a>(part: &Cow<'a, [u8]>, start: usize, max_bytes: usize) -> Cow<'a, [u8]> {
-    let range = start..part.len().min(start.saturating_add(max_bytes));
-    match part {
-        Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[range]),
-        Cow::Owned(bytes) => Cow::Owned(bytes[range].to_vec()),
+    fn part_len(&self, index: usize) -> Option<u64> {
+        match &self.parts {
+            Parts::Bitmaps(all) => all.bitmap(index).map(|bitmap| bitmap.len() as u64),
+            Parts::Bytes(bytes) => (index == 0).then_some(bytes.len() as u64),
+        }
+    }
+
+    /// Like [`Self::piece`], from the bitmap `index`, which begins at `start`, not after `position`.
+    fn piece_of(&self, index: usize, start: u64, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
+        let len = self.part_len(index).unwrap_or(0);
+        let end = self.end.min(position.saturating_add(max_bytes as u64)).min(start + len);
+        if position >= end {
+            return Cow::default();
+        }
+        let range = (position - start) as usize..(end - start) as usize;
+        match &self.parts {
+            Parts::Bitmaps(all) => Cow::Borrowed(&all.bitmap(index).unwrap_or_default()[range]),
+            Parts::Bytes(Cow::Borrowed(bytes)) => Cow::Borrowed(&bytes[range]),
+            Parts::Bytes(Cow::Owned(bytes)) => Cow::Owned(bytes[range].to_vec()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Bitmaps for Vec<Vec<u8>> {
+        fn bitmap(&self, index: usize) -> Option<&[u8]> {
+            self.get(index).map(Vec::as_slice)
+        }
+    }
 
     /// Bitmaps of 8, 16, 24, 8 and so on bytes. All bytes of a bitmap are its index.
     fn bitmaps(count: usize) -> Vec<Vec<u8>> {
@@ -76,7 +111,7 @@ mod tests {
     #[test]
     fn pieces_lie_within_a_bitmap() {
         let bitmaps = bitmaps(4);
-        let payload = || Payload::new(&bitmaps);
+        let payload = || Payload::of_bitmaps(&bitmaps);
         let pieces: Vec<_> = payload().pieces(12).map(|(position, piece)| (position, piece.into_owned())).collect();
         let expected = [(0, 0, 8), (8, 1, 12), (20, 1, 4), (24, 2, 12), (36, 2, 12), (48, 3, 8)];
         assert_eq!(pieces, expected.map(|(position, index, len)| (position, vec![index; len])));
@@ -95,9 +130,8 @@ mod tests {
         let bitmaps = bitmaps(4);
         let whole = bitmaps.concat();
         for len in 0..=whole.len() {
-            let in_parts = Payload::new(&bitmaps);
-            let [borrowed, owned] =
-                [Cow::Borrowed(&whole[..]), Cow::Owned(whole.clone())].map(|part| Payload::new([part]));
+            let in_parts = Payload::of_bitmaps(&bitmaps);
+            let [borrowed, owned] = [Cow::Borrowed(&whole[..]), Cow::Owned(whole.clone())].map(Payload::of_bytes);
             for payload in [in_parts, borrowed, owned].map(|whole| whole.up_to(len as u64)) {
                 assert_eq!((payload.len(), payload.is_empty()), (len as u64, len == 0));
                 assert!(payload.piece(len as u64, 2).is_empty());

@@ -96,7 +96,7 @@ impl Partial for PartialFilter {
     }
 
     fn received(&self) -> Payload<'_> {
-        lines::all_bits(&self.filter).up_to(self.received_bytes)
+        Payload::of_bitmaps(&self.filter).up_to(self.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {

@@ -191,8 +191,8 @@ impl Value for BloomFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        let bits = lines::all_bits(self);
-        if self.layout() == BitLayout::Lines && is_inline(bits.len()) { Payload::default() } else { bits }
+        let bits = Payload::of_bitmaps(self);
+        if self.layout() == BitLayout::Lines && is_inline(bits.len()) { bits.up_to(0) } else { bits }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -16,14 +16,15 @@ use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::stored::ChunkFormat;
 use crate::stored::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use crate::stored::inline::{self, Inline};
-use crate::stored::payload::Payload;
+use crate::stored::payload::{Bitmaps, Payload};
 use crate::window::ClockSource;
 
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// The bits of all sub-filters, end to end.
-pub(in crate::bloom::filter) fn all_bits(filter: &BloomFilter) -> Payload<'_> {
-    Payload::new(filter.chain().iter().map(SubFilter::as_bytes))
+impl Bitmaps for BloomFilter {
+    fn bitmap(&self, index: usize) -> Option<&[u8]> {
+        self.chain().get(index).map(SubFilter::as_bytes)
+    }
 }
 
 /// Reads at most `most` sub-filters of a filter with these parameters into `all`. Returns the number of sub-filters,
@@ -125,7 +126,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     }
     let num_bits = filter.chain().iter().map(|sub_filter| sub_filter.spec.num_bits).sum();
     let set_bits = filter.chain().iter().map(SubFilter::set_bits).sum();
-    inline::write(&mut writer, all_bits(filter), num_bits, set_bits);
+    inline::write(&mut writer, Payload::of_bitmaps(filter), num_bits, set_bits);
     writer.finish()
 }
 
