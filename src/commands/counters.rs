@@ -132,7 +132,10 @@ impl Family for Counter {
         let view = since.map_or_else(|| Ok(self.at(time)), |seconds| self.since(seconds, time))?;
         // An estimating counter cannot answer for any item, unless all its members have expired.
         drop(view.members()?);
-        items.try_for_each(|item| Ok(found(view.is_exact() && view.contains(item)?)))
+        items.try_for_each(|item| {
+            found(view.is_exact() && view.contains(item)?);
+            Ok(())
+        })
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {

@@ -207,7 +207,7 @@ mod tests {
                     assert_eq!((ages.age(tag), ages.check(tag).is_ok()), (age, u32::from(age) <= slices));
                     assert_eq!(ages.is_within(tag, ages.most_age), u32::from(age) <= slices);
                 }
-                assert!(!ages.check(0).is_ok() && !ages.is_within(0, ages.most_age));
+                assert!(ages.check(0).is_err() && !ages.is_within(0, ages.most_age));
                 assert_eq!((ages.cell_bits(), u32::from(ages.most_age)), (if modulus == 15 { 4 } else { 8 }, slices));
                 // When a slice begins, every tag becomes one slice older.
                 let later = TagRing::new(window, newest + 1).ages;
