@@ -18,7 +18,6 @@ use bitvec::prelude::Lsb0;
 use bitvec::view::BitView;
 
 use super::codec::{HeaderReader, HeaderWriter, expect};
-use super::payload::Payload;
 use crate::bits;
 use crate::error::Error;
 use crate::golomb_rice;
@@ -44,13 +43,18 @@ pub(crate) fn is_inline(payload_bytes: u64) -> bool {
 }
 
 /// Writes the last field of a header: the payload as it is or in Golomb-Rice code, or a byte that says that the payload
-/// is stored outside the header. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set.
-pub(crate) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
-    if !is_inline(payload.len()) {
+/// is stored outside the header. The `bitmaps` have `num_bits` bits, of which `set_bits` are set.
+pub(crate) fn write<'a>(
+    writer: &mut HeaderWriter,
+    bitmaps: impl Iterator<Item = &'a [u8]> + Clone,
+    num_bits: u64,
+    set_bits: u64,
+) {
+    if !is_inline(bitmaps.clone().map(|bitmap| bitmap.len() as u64).sum()) {
         return writer.u8(OUT_OF_LINE);
     }
     let mut bytes = Vec::new();
-    payload.pieces(usize::MAX).for_each(|(_, piece)| bytes.extend_from_slice(&piece));
+    bitmaps.for_each(|bitmap| bytes.extend_from_slice(bitmap));
     if set_bits <= num_bits / 4 {
         writer.u8(GOLOMB_RICE);
         writer.number(set_bits);

@@ -191,8 +191,9 @@ impl Value for BloomFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        let bits = Payload::of_bitmaps(self);
-        if self.layout() == BitLayout::Lines && is_inline(bits.len()) { bits.up_to(0) } else { bits }
+        let is_inline = self.layout() == BitLayout::Lines
+            && is_inline(self.chain().iter().map(|one| one.as_bytes().len() as u64).sum());
+        if is_inline { Payload::of_bytes(&[]) } else { Payload::of_bitmaps(self) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -16,7 +16,7 @@ use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::stored::ChunkFormat;
 use crate::stored::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use crate::stored::inline::{self, Inline};
-use crate::stored::payload::{Bitmaps, Payload};
+use crate::stored::payload::Bitmaps;
 use crate::window::ClockSource;
 
 const SUB_FILTER_MIN_BYTES: usize = 4;
@@ -126,7 +126,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     }
     let num_bits = filter.chain().iter().map(|sub_filter| sub_filter.spec.num_bits).sum();
     let set_bits = filter.chain().iter().map(SubFilter::set_bits).sum();
-    inline::write(&mut writer, Payload::of_bitmaps(filter), num_bits, set_bits);
+    inline::write(&mut writer, filter.chain().iter().map(SubFilter::as_bytes), num_bits, set_bits);
     writer.finish()
 }
 
