@@ -267,7 +267,7 @@ impl Family for BloomFilter {
         })
     }
 
-    /// Adds items and replies for each whether it was new, as [`reply::added`] says.
+    /// Adds items and replies for each whether it was new, as [`reply::answers`] says.
     fn add_all<'i>(
         ctx: Ctx,
         live: &mut Live<Self>,

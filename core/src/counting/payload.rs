@@ -1,5 +1,5 @@
 //! The payload of a counter: its members, or the bitmap of an estimating counter, as bytes for storing. Parameters and
-//! checksums are stored elsewhere. [`form`](super::form) reads payloads.
+//! checksums are stored elsewhere. [`stored`](super::stored) reads payloads.
 //!
 //! The payload of an exact counter is its encoded members as they are in memory (`held/members/record.rs`).
 //!
