@@ -25,7 +25,7 @@ impl Victim {
         let server = Server::start();
         let mut client = server.client();
         client.expect("SET other value", "+OK");
-        let Value::BulkString(payload) = client.cmd("DUMP other") else { panic!("a payload") };
+        let payload = client.dump("other");
         let version = split(&payload).1.to_vec();
         client.expect("DEL other", "1");
         Victim { server, client, version }
@@ -33,7 +33,7 @@ impl Victim {
 
     fn restore(&mut self, fields: &[Field]) -> Value {
         let payload = self.payload(fields);
-        self.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload])
+        self.client.restore("key", &payload)
     }
 
     fn payload(&self, fields: &[Field]) -> Vec<u8> {
@@ -232,7 +232,7 @@ fn mod_12225_rejected_values_leave_no_memory_behind() {
     let before = victim.client.info_number("used_memory");
     let payload = victim.payload(&fields);
     for _ in 0..200 {
-        assert!(error_text(&victim.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload])).is_some());
+        assert!(error_text(&victim.client.restore("key", &payload)).is_some());
     }
     let grown = victim.client.info_number("used_memory") - before;
     assert!(grown < 20 << 20, "200 MiB were rejected, {grown} bytes stayed");
@@ -279,7 +279,7 @@ fn chunks_and_values_of_a_cuckoo_filter() {
     victim.rejects_header("a header of a Cuckoo filter", &header);
     victim.rejects_value("fields of a Cuckoo filter", &[1, 512, 3, 0, 2, 20, 1].map(Unsigned));
     let payload = forge(&rdb_value("MBbloomCF", 4, &[1, 512, 3].map(Unsigned)), &victim.version);
-    let reply = victim.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload]);
+    let reply = victim.client.restore("key", &payload);
     assert!(error_text(&reply).is_some(), "{}", show(&reply));
     victim.is_unharmed("a Cuckoo filter's own type");
 
@@ -300,8 +300,8 @@ fn chunks_and_values_of_a_cuckoo_filter() {
         iterator = *next;
     }
     assert!(iterator > 1, "two chunks came");
-    let Value::BulkString(payload) = client.cmd("DUMP cuckoo") else { panic!("a payload") };
-    let reply = victim.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload]);
+    let payload = client.dump("cuckoo");
+    let reply = victim.client.restore("key", &payload);
     assert!(error_text(&reply).is_some(), "{}", show(&reply));
     victim.is_unharmed("a Cuckoo filter's payload");
 }

@@ -93,28 +93,6 @@ pub fn fill_classic(client: &mut Client, is_ours: bool) {
     add_many(client, "BF.MADD classics", "item:", 0..200);
 }
 
-/// The chunks of a filter, each with the iterator to load it with.
-pub fn chunks(client: &mut Client, prefix: &str, key: &str) -> Vec<(String, Vec<u8>)> {
-    let mut chunks = Vec::new();
-    let mut iterator = "0".to_owned();
-    loop {
-        let reply = client.call(&[&format!("{prefix}.SCANDUMP"), key, &iterator]);
-        let Value::Array(pair) = &reply else { panic!("SCANDUMP gave {}", show(&reply)) };
-        let [Value::Int(next), Value::BulkString(chunk)] = &pair[..] else { panic!("{pair:?}") };
-        if *next == 0 {
-            return chunks;
-        }
-        iterator = next.to_string();
-        chunks.push((iterator.clone(), chunk.clone()));
-    }
-}
-
-pub fn load(client: &mut Client, prefix: &str, key: &str, (iterator, chunk): &(String, Vec<u8>)) -> Value {
-    let command = format!("{prefix}.LOADCHUNK");
-    let words: [&[u8]; 4] = [command.as_bytes(), key.as_bytes(), iterator.as_bytes(), chunk];
-    client.call(&words)
-}
-
 /// The type and the content of every key. RedisBloom's digests differ from this module's, so RedisBloom's filters are
 /// represented by their payloads.
 pub fn values(client: &mut Client) -> BTreeMap<String, String> {

@@ -1,8 +1,9 @@
 //! Reads from the AOF what a command sends to replicas.
 
-use std::fs;
+use redis::Value;
 
-use rollcall_testkit::client::Client;
+use rollcall_testkit::client::{Client, show};
+use rollcall_testkit::reply::Reply;
 use rollcall_testkit::server::{Server, Setup};
 
 /// The prefix of the commands that replicate changes of filters (BF) or counters (LC) with default options. Filters in
@@ -18,10 +19,21 @@ pub fn appending(setup: Setup) -> Server {
 
 /// The content of the incremental AOF files.
 pub fn appended(server: &Server) -> Vec<u8> {
-    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
-    let paths = files.map(|file| file.expect("a file").path());
-    let incremental = paths.filter(|path| path.to_string_lossy().ends_with(".incr.aof"));
-    incremental.flat_map(|path| fs::read(path).expect("the AOF")).collect()
+    server.aof(".incr.aof")
+}
+
+/// The commands in an AOF.
+pub fn commands(mut aof: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let word = |word: Value| match word {
+        Value::BulkString(word) => word,
+        other => panic!("{}", show(&other)),
+    };
+    let mut commands = Vec::new();
+    while !aof.is_empty() {
+        let Value::Array(words) = Reply::read(&mut aof).expect("a command").value() else { panic!("no command") };
+        commands.push(words.into_iter().map(word).collect());
+    }
+    commands
 }
 
 /// Runs a command, and returns the commands that it sends to replicas and the AOF.
@@ -29,19 +41,8 @@ pub fn sent(client: &mut Client, server: &Server, line: &str) -> Vec<String> {
     let before = appended(server).len();
     client.cmd(line);
     let all = appended(server);
-    let text = String::from_utf8_lossy(&all[before..]).into_owned();
-    let mut commands: Vec<String> = Vec::new();
-    for part in text.split("\r\n") {
-        match part.chars().next() {
-            Some('*') => commands.push(String::new()),
-            Some('$') | None => {}
-            Some(_) => {
-                let command = commands.last_mut().expect("a command");
-                command.push_str(if command.is_empty() { "" } else { " " });
-                command.push_str(part);
-            }
-        }
-    }
+    let line = |words: &Vec<Vec<u8>>| String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+    let mut commands: Vec<String> = commands(&all[before..]).iter().map(line).collect();
     commands.retain(|command| !["SELECT 0", "MULTI", "EXEC"].contains(&command.as_str()));
     commands
 }

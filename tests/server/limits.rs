@@ -118,25 +118,6 @@ fn leave_sixteen_megabytes(client: &mut Client) {
     client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
 }
 
-#[test]
-fn filters_beyond_maxmemory_are_rejected() {
-    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
-    let mut client = server.client();
-    leave_sixteen_megabytes(&mut client);
-    for command in [
-        "BF.RESERVE new 0.01 100000000",
-        "BF.RESERVE new 0.01 100000000 NONSCALING",
-        "BF.INSERT new CAPACITY 100000000 ITEMS a",
-    ] {
-        let error = client.error(command);
-        assert!(error.starts_with("ERR ") && error.contains("memory"), "{command}: {error}");
-        client.expect("EXISTS new", "0");
-    }
-    client.expect("BF.RESERVE new 0.01 1000000", "+OK");
-    client.expect("BF.ADD new a", "1");
-    server.assert_up();
-}
-
 /// Limits apply to values that a client restores. They do not apply to values from a file, a primary or the AOF,
 /// because those have been accepted before.
 #[test]
@@ -145,8 +126,8 @@ fn clients_restore_no_more_than_limits_let_them() {
     let mut client = server.client();
     client.expect("BF.RESERVE large 0.01 2000000", "+OK");
     client.expect("BF.ADD large a", "1");
-    let Value::BulkString(payload) = client.cmd("DUMP large") else { panic!("no payload") };
-    let restore = |client: &mut Client, key: &str| client.call(&[b"RESTORE", key.as_bytes(), b"0", &payload]);
+    let payload = client.dump("large");
+    let restore = |client: &mut Client, key: &str| client.restore(key, &payload);
     let rejected = |client: &mut Client| {
         let error = error_text(&restore(client, "copy")).unwrap_or_default();
         assert!(error.contains("Bad data format"), "{error}");
@@ -231,22 +212,6 @@ fn clients_copy_no_more_than_limits_let_them() {
     assert_eq!(digests(&mut replica.client()), before);
     client.expect("DEBUG LOADAOF", "+OK");
     assert_eq!(digests(&mut client), before);
-    server.assert_up();
-}
-
-#[test]
-fn what_the_machine_cannot_give_is_an_error() {
-    let mut server = Server::with_args("max-key-bytes 1125899906842624");
-    let mut client = server.client();
-    // The filter needs 4 TB. A machine that overcommits memory may reply OK, because no page is used.
-    let reply = client.cmd("BF.RESERVE new 0.000001 1099511627776 NONSCALING");
-    match error_text(&reply) {
-        Some(error) => {
-            assert!(error.starts_with("ERR the filter needs "), "{error}");
-            client.expect("EXISTS new", "0");
-        }
-        None => client.expect("DEL new", "1"),
-    }
     server.assert_up();
 }
 
@@ -359,43 +324,6 @@ fn scripts_and_transactions_grow_by_a_bounded_number_of_bytes() {
     let created = client.list("EXEC").iter().skip(1).filter(|reply| error_text(reply).is_none()).count();
     assert!(bounds.contains(&(created as i64)), "{created}");
     server.assert_up();
-}
-
-/// If no key may be evicted, the server itself rejects commands, whatever their growth.
-#[test]
-fn a_server_with_nothing_to_evict_rejects_every_growth() {
-    let server = Setup::default().line("maxmemory-policy volatile-lru").start();
-    let mut client = server.client();
-    let maxmemory = client.info_number("used_memory") - 10_000;
-    client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
-    for command in ["BF.RESERVE filter 0.01 100", "LC.ADD counter a", "SET string text"] {
-        client.expect(command, "-OOM *");
-    }
-}
-
-#[test]
-fn a_counter_whose_first_item_is_rejected_is_not_created() {
-    let mut primary = Setup::default().line("maxmemory-policy noeviction").start();
-    let mut replica = Server::start();
-    replica.replicate(&primary);
-    replica.wait_synced(&primary);
-    let mut client = primary.client();
-    client.expect("CONFIG SET maxmemory 1000", "+OK");
-    // When memory is full, only scripts with the flag `allow-oom` reach the module.
-    for command in ["'LC.ADD', KEYS[1], 'a'", "'LC.INSERT', KEYS[1], 'ITEMS', 'a', 'b'"] {
-        let script = format!("#!lua flags=allow-oom\nreturn redis.call({command})");
-        let reply = client.call(&["EVAL", &script, "1", "k"]);
-        let error = error_text(&reply).unwrap_or_else(|| panic!("{}", show(&reply)));
-        assert!(error.contains("maxmemory leaves"), "{error}");
-    }
-    client.expect("EXISTS k", "0");
-    client.expect("CONFIG SET maxmemory 0", "+OK");
-    client.expect("LC.ADD k a", "1");
-    replica.wait_synced(&primary);
-    assert_eq!(replica.client().digest("k"), client.digest("k"));
-    assert!(!replica.log().contains("CRITICAL"), "{}", replica.log());
-    primary.assert_up();
-    replica.assert_up();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redis::Value;
 
 use crate::every_server::commands_sets::SETS;
-use rollcall_testkit::client::{error_text, field, number, pairs, show, text, words};
+use rollcall_testkit::client::{error_text, field, number, show, text, words};
 use rollcall_testkit::server::Server;
 
 /// A command, whether it writes, an example call, and the keys in that call.
@@ -60,19 +60,6 @@ fn names(value: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_module_has_its_name_and_all_its_commands() {
-    let server = Server::start();
-    let mut client = server.client();
-    let modules = client.list("MODULE LIST");
-    let listed: Vec<_> = modules.iter().map(|module| text(&field(module, "name"))).collect();
-    assert!(listed.contains(&"rollcall".to_owned()), "{listed:?}");
-    let found = names(&client.cmd("COMMAND LIST FILTERBY MODULE rollcall"));
-    for (name, ..) in COMMANDS {
-        assert!(found.contains(name), "{name} is missing");
-    }
-}
-
-#[test]
 fn the_version_is_that_of_the_package_everywhere() {
     let server = Server::start();
     let mut client = server.client();
@@ -84,22 +71,6 @@ fn the_version_is_that_of_the_package_everywhere() {
     let reported = client.text("INFO rollcall");
     let version = concat!("rollcall_version:", env!("CARGO_PKG_VERSION"));
     assert!(reported.lines().any(|line| line == version), "{reported}");
-}
-
-#[test]
-fn flags_distinguish_reads_from_writes() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (name, writes, ..) in COMMANDS {
-        let info = client.list(&format!("COMMAND INFO {name}"));
-        let Value::Array(info) = &info[0] else { panic!("no {name}") };
-        let flags = names(&info[2]);
-        assert_eq!(flags.contains("write"), writes, "{name}: {flags:?}");
-        assert_eq!(flags.contains("readonly"), !writes, "{name}: {flags:?}");
-        if ["bf.add", "bf.exists", "lc.add"].contains(&name) {
-            assert!(flags.contains("fast"), "{name}: {flags:?}");
-        }
-    }
 }
 
 #[test]
@@ -190,28 +161,6 @@ fn users_can_be_limited_to_reading() {
         ("LC.MERGE w:c r:c x:c", "-NOPERM *"),
     ] {
         keeper.expect(command, reply);
-    }
-}
-
-#[test]
-fn every_command_is_documented() {
-    let server = Server::start();
-    let mut client = server.client();
-    let all = names(&client.cmd("COMMAND LIST FILTERBY MODULE rollcall"));
-    for name in all.iter().map(String::as_str).chain(COMMANDS.map(|(name, ..)| name)) {
-        let docs = pairs(&client.cmd(&format!("COMMAND DOCS {name}")));
-        let [(documented, docs)] = &docs[..] else { panic!("no documentation of {name}") };
-        assert_eq!(documented.to_lowercase(), name);
-        for label in ["summary", "since", "complexity"] {
-            let shown = text(&field(docs, label));
-            // A text that is broken in the source has neither a line end nor spaces there.
-            assert!(shown.len() > 3 && !shown.contains('\n') && !shown.contains("  "), "{name}: {label} is {shown:?}");
-        }
-        assert_eq!(text(&field(docs, "group")), "module");
-        assert_eq!(text(&field(docs, "module")), "rollcall");
-        let Value::Array(arguments) = field(docs, "arguments") else { panic!("{name} has no arguments") };
-        let has_number = text(&field(&arguments[0], "name")) == "numkeys";
-        assert_eq!(text(&field(&arguments[usize::from(has_number)], "type")), "key", "{name} begins with its keys");
     }
 }
 

@@ -14,16 +14,6 @@ fn load(server: &Server, path: &Path, args: &str) -> String {
 }
 
 #[test]
-fn counters_alone_leave_bloom_commands_out() {
-    let server = Server::with_args("commands lc");
-    let mut client = server.client();
-    client.expect("LC.ADD k a b", "2");
-    client.expect("BF.ADD k a", "-ERR unknown command *");
-    client.expect("COMMAND INFO bf.add", "[nil]");
-    assert_eq!(show(&client.cmd("CONFIG GET rollcall.commands")), "[\"rollcall.commands\", \"lc\"]");
-}
-
-#[test]
 fn loading_twice_is_rejected() {
     let mut server = Server::start();
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));

@@ -123,19 +123,6 @@ fn the_same_work_is_stored_as_the_same_bytes() {
 }
 
 #[test]
-fn an_rdb_file_is_loaded_by_the_other_processor() {
-    let Some(setups) = setups() else { return };
-    for (writer, reader) in [(0, 1), (1, 0)] {
-        let server = setups[writer].clone().start();
-        populate(&mut server.client());
-        server.save();
-        let bytes = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
-        let loaded = setups[reader].clone().file("dump.rdb", &bytes).start();
-        assert_same(&snapshot(&mut loaded.client()), &snapshot(&mut server.client()));
-    }
-}
-
-#[test]
 fn a_replica_on_the_other_processor_has_the_same_values() {
     let Some(setups) = setups() else { return };
     for (primary, replica) in [(0, 1), (1, 0)] {

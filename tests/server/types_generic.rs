@@ -2,14 +2,10 @@
 
 use redis::Value;
 
-use crate::beside::{chunks, load};
 use crate::neighbour::hosted;
 use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
 use rollcall_testkit::fixture::{assert_same, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
-
-/// For a filter and for a counter: the command that adds an item, the command that counts items, and the key.
-const FAMILIES: [(&str, &str, &str); 2] = [("BF.MADD", "BF.CARD", "bf"), ("LC.ADD", "LC.COUNT", "lc")];
 
 fn run(client: &mut Client, lines: &[&str]) {
     for line in lines {
@@ -27,25 +23,6 @@ fn types_have_their_names() {
         client.expect(&format!("TYPE {key}"), &format!("+{kind}"));
         let reply = client.list(&format!("SCAN 0 TYPE {kind} COUNT 100"));
         assert_eq!(show(&reply[1]), format!("[\"{key}\"]"));
-    }
-}
-
-#[test]
-fn keys_expire_and_persist() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (add, count, key) in FAMILIES {
-        client.cmd(&format!("{add} {key} a b"));
-        client.expect(&format!("TTL {key}"), "-1");
-        client.expect(&format!("EXPIRE {key} 1000"), "1");
-        client.cmd(&format!("{add} {key} c"));
-        assert!(client.int(&format!("TTL {key}")) > 900, "adding keeps the TTL");
-        client.expect(&format!("PERSIST {key}"), "1");
-        client.expect(&format!("{count} {key}"), "3");
-        client.expect(&format!("PEXPIRE {key} 20"), "1");
-        wait_until("the key to expire", || (client.int(&format!("EXISTS {key}")) == 0).then_some(()));
-        client.expect(&format!("{count} {key}"), "0");
-        client.expect(&format!("{add} {key} a"), if add == "LC.ADD" { "1" } else { "[1]" });
     }
 }
 
@@ -77,27 +54,6 @@ fn keys_can_be_renamed_copied_and_moved() {
     client.expect("MOVE lc:exact 4", "1");
     client.expect("SELECT 4", "+OK");
     client.expect("LC.COUNT lc:exact", "10");
-}
-
-#[test]
-fn databases_can_be_swapped_and_flushed() {
-    let server = Server::start();
-    let mut client = server.client();
-    populate(&mut client);
-    let before = snapshot(&mut client);
-    client.expect("SWAPDB 0 1", "+OK");
-    client.expect("DBSIZE", "0");
-    client.expect("BF.ADD bf:default zero", "1");
-    client.expect("SWAPDB 0 1", "+OK");
-    assert_same(&snapshot(&mut client), &before);
-    client.expect("FLUSHDB ASYNC", "+OK");
-    client.expect("DBSIZE", "0");
-    client.expect("SELECT 1", "+OK");
-    client.expect("BF.EXISTS bf:default zero", "1");
-    client.expect("FLUSHALL ASYNC", "+OK");
-    client.expect("DBSIZE", "0");
-    client.expect("LC.ADD c a", "1");
-    client.expect("FLUSHALL SYNC", "+OK");
 }
 
 #[test]
@@ -145,56 +101,6 @@ fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
 }
 
 #[test]
-fn objects_report_about_themselves() {
-    let server = Setup::default().line("maxmemory-policy allkeys-lfu").line("maxmemory 500mb").start();
-    let mut client = server.client();
-    for (add, _, key) in FAMILIES {
-        client.cmd(&format!("{add} {key} a b"));
-        assert!(!client.text(&format!("OBJECT ENCODING {key}")).is_empty());
-        client.expect(&format!("OBJECT REFCOUNT {key}"), "1");
-        assert!(client.int(&format!("OBJECT FREQ {key}")) >= 0);
-        assert!(client.text(&format!("DEBUG OBJECT {key}")).contains("serializedlength"));
-        client.expect(&format!("TOUCH {key}"), "1");
-        assert!(client.int(&format!("MEMORY USAGE {key}")) > 0);
-    }
-    client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
-    for (.., key) in FAMILIES {
-        // The server stored the access frequency in the field of the idle time. TOUCH resets that field.
-        client.expect(&format!("TOUCH {key}"), "1");
-        assert!(client.int(&format!("OBJECT IDLETIME {key}")) < 100);
-    }
-}
-
-#[test]
-fn commands_of_other_types_do_not_take_them() {
-    let server = Server::start();
-    let mut client = server.client();
-    run(&mut client, &["BF.ADD bf a", "LC.ADD lc a"]);
-    for key in ["bf", "lc"] {
-        for command in ["GET", "LLEN", "HGETALL", "PFCOUNT", "INCR"] {
-            client.expect(&format!("{command} {key}"), "-WRONGTYPE *");
-        }
-    }
-    // A key of any type can be overwritten.
-    run(&mut client, &["SET bf x", "SET lc y"]);
-    client.expect("MGET bf lc", "[\"x\", \"y\"]");
-}
-
-#[test]
-fn transactions_take_them() {
-    let server = Server::start();
-    let mut client = server.client();
-    run(&mut client, &["MULTI", "BF.MADD f a b", "BF.ADD f a", "LC.ADD c a b", "LC.COUNT c", "BF.ADD c x"]);
-    let reply = client.cmd("EXEC");
-    assert!(show(&reply).starts_with("[[1, 1], 0, 2, 2, -WRONGTYPE "), "{}", show(&reply));
-    run(&mut client, &["MULTI", "BF.ADD f new", "DISCARD"]);
-    client.expect("BF.EXISTS f new", "0");
-    let mut client = server.client3();
-    run(&mut client, &["MULTI", "BF.MADD f a z", "BF.EXISTS f a"]);
-    client.expect("EXEC", "[[#f, #t], #t]");
-}
-
-#[test]
 fn watched_keys_notice_changes_and_only_those() {
     let server = Server::start();
     let (mut client, mut other) = (server.client(), server.client());
@@ -218,12 +124,14 @@ fn watched_keys_notice_changes_and_only_those() {
         ("c", "LC.MERGE c d", false),
         ("c", "LC.MERGE d c", false),
         ("big", "LC.ADD big x1 x2 x3", false),
+        ("c", "LC.REM c x", false),
         ("missing", "BF.INSERT missing NOCREATE ITEMS a", false),
         ("missing", "BF.RESERVE missing 7 7", false),
         ("f", "BF.ADD f new", true),
         ("f", "BF.MADD f a newer", true),
         ("f", "BF.CLEAR f", true),
         ("c", "LC.ADD c new", true),
+        ("c", "LC.REM c new x", true),
         ("c", "LC.MERGE c big", true),
         ("missing", "BF.ADD missing a", true),
         ("absent", "LC.RESERVE absent", true),
@@ -294,9 +202,8 @@ fn no_key_is_open_when_events_are_sent() {
         ],
     );
     for (family, key) in [("BF", "bf:chain"), ("LC", "lc:many")] {
-        for chunk in chunks(&mut client, family, key) {
-            assert_eq!(load(&mut client, family, "loaded", &chunk), Value::Okay);
-        }
+        let chunks = client.chunks(family, key);
+        client.load_all(family, "loaded", &chunks);
         client.expect("DEL loaded", "1");
     }
     assert!(client.int("HOST.SENT") > 100);

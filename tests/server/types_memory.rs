@@ -2,7 +2,6 @@
 
 use redis::Value;
 
-use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
 use rollcall_testkit::server::Server;
 
@@ -139,11 +138,10 @@ fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
             client.cmd("BF.ADD a item:0");
             let expected = client.int("MEMORY USAGE a");
             client.expect("COPY a b", "1");
-            let Value::BulkString(payload) = client.cmd("DUMP a") else { panic!("a payload") };
-            assert_eq!(client.call(&[b"RESTORE", &b"c"[..], b"0", &payload]), Value::Okay);
-            for chunk in chunks(&mut client, "BF", "a") {
-                assert_eq!(load(&mut client, "BF", "d", &chunk), Value::Okay);
-            }
+            let payload = client.dump("a");
+            assert_eq!(client.restore("c", &payload), Value::Okay);
+            let chunks = client.chunks("BF", "a");
+            client.load_all("BF", "d", &chunks);
             client.expect("COPY a e", "1");
             client.expect("BF.CLEAR e", "+OK");
             client.cmd("BF.ADD e item:0");

@@ -154,7 +154,7 @@ impl Source {
             Way::Rdb | Way::Cli | Way::Aof | Way::PlainAof => {}
             Way::Restore => {
                 for key in self.state.keys() {
-                    let Value::BulkString(payload) = from.call(&["DUMP", key]) else { panic!("no DUMP of {key}") };
+                    let payload = from.dump(key);
                     let time = from.int(&format!("PEXPIRETIME {key}")).max(0).to_string();
                     let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), time.as_bytes(), &payload, b"ABSTTL"];
                     accepted(to.call(&words))?;

@@ -1,6 +1,6 @@
 //! Tests `copy` between servers that nobody writes to.
 
-use crate::{chunks, peer, peer_server, stopped, tool, tool_with, url};
+use crate::{peer, peer_server, stopped, tool, tool_with, url};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -105,7 +105,7 @@ fn filters_of_redisbloom_come_and_go_back() {
     tool(&["copy", &url(&server), &url(&back), "--watch", "0", "--skip-rejected", "--sample", sample]).expect(1);
     assert_eq!(there.int("DBSIZE"), 4);
     for key in CLASSIC {
-        assert!(chunks(&mut there, "BF", key) == chunks(&mut source, "BF", key), "{key}");
+        assert!(there.chunks("BF", key) == source.chunks("BF", key), "{key}");
         assert_eq!(there.int(&format!("PEXPIRETIME {key}")), source.int(&format!("PEXPIRETIME {key}")), "{key}");
     }
     let one = tool(&["--json", "copy", &url(&server), &url(&back), "--watch", "0", "--pattern", "gr*"]).expect(0);
@@ -182,7 +182,7 @@ fn keys_that_are_partially_loaded_and_servers_without_a_module_are_rejected() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     client.expect("BF.RESERVE whole 0.01 10000", "+OK");
-    let dump = chunks(&mut client, "BF", "whole");
+    let dump = client.chunks("BF", "whole");
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", dump[0].0.as_bytes(), &dump[0].1]);
     let rejected = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
     assert!(rejected.out.contains("still loading: 0 of"), "{}", rejected.out);

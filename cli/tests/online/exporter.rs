@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::pages::Pages;
 use crate::stopped::Narrow;
-use crate::{chunks, peer_server, tool, tool_with, url};
+use crate::{peer_server, tool, tool_with, url};
 use rollcall_testkit::client::{add_many, pairs, text, wait_until};
 use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::server::{Server, Setup};
@@ -40,7 +40,7 @@ fn figures_are_those_of_the_server() {
     let odd = b"odd \"\\\n\xff";
     client.call(&[&b"LC.ADD"[..], odd, b"a"]);
     client.expect("BF.RESERVE large 0.01 10000", "+OK");
-    let header = chunks(&mut client, "BF", "large").remove(0);
+    let header = client.chunks("BF", "large").remove(0);
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
     let out = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
     let all = samples(&out);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{chunks, peer, peer_server, tool, tool_with, url};
+use crate::{peer, peer_server, tool, tool_with, url};
 use rollcall_core::persist::file::{Entry, Kind, Writer};
 use rollcall_testkit::client::add_many;
 use rollcall_testkit::server::{Server, Setup};
@@ -77,7 +77,7 @@ fn a_load_goes_on_where_it_broke_off() {
     let (mut client, to) = (server.client(), url(&server));
     let file = path(folder.path(), "big");
     tool(&["dump", "big", &file, "--url", &to]).expect(0);
-    let dump = chunks(&mut client, "BF", "big");
+    let dump = client.chunks("BF", "big");
     // The temporary key that a load leaves if it is killed after three chunks.
     let name = format!("rollcall.load:{:016x}:{{new}}:new", xxhash_rust::xxh3::xxh3_64(&dump[0].1));
     for (iterator, chunk) in &dump[..3] {
@@ -124,9 +124,9 @@ fn redisbloom_takes_its_own_files() {
     tool(&["dump", "theirs", &file, "--url", &url(&theirs)]).expect(0);
     tool(&["load", &file, "--url", &to]).expect(0);
     tool(&["load", &file, "again", "--url", &url(&theirs)]).expect(0);
-    let dump = chunks(&mut there, "BF", "theirs");
-    assert!(chunks(&mut there, "BF", "again") == dump);
-    assert!(chunks(&mut server.client(), "BF", "theirs") == dump);
+    let dump = there.chunks("BF", "theirs");
+    assert!(there.chunks("BF", "again") == dump);
+    assert!(server.client().chunks("BF", "theirs") == dump);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_classic_filter_that_was_built_loads_though_redisbloom_cuts_it_into_larger_c
         tool(&["load", &file, "built", "--url", &url(to)]).expect(0);
         to.client().expect("BF.EXISTS built item:999", "1");
     }
-    let [ours, other] = [&server, &theirs].map(|server| chunks(&mut server.client(), "BF", "built"));
+    let [ours, other] = [&server, &theirs].map(|server| server.client().chunks("BF", "built"));
     assert_eq!([ours.len(), other.len()], [3, 2]);
     let bytes = |chunks: &[(String, Vec<u8>)]| chunks.iter().flat_map(|(_, bytes)| bytes).copied().collect::<Vec<_>>();
     assert!(bytes(&ours) == bytes(&other));
@@ -171,7 +171,7 @@ fn a_damaged_file_leaves_nothing_on_the_server() {
     tool_with(&["load", "/dev/stdin", "new", "--url", &to], &bytes, &[]).expect(0);
     assert_eq!(server.client().digest("new"), server.client().digest("big"));
     // The file's checksums are right, but its chunks do not fit together. The server rejects them, and no key stays.
-    let mut dump = chunks(&mut server.client(), "BF", "big");
+    let mut dump = server.client().chunks("BF", "big");
     dump[1].1.truncate(1000);
     let mut wrong = Writer::new(Vec::new()).expect("a file");
     wrong.begin(&Entry::new(Kind::Filter)).expect("a value");

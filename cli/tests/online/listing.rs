@@ -1,6 +1,6 @@
 //! Tests the keys and findings that `top` lists.
 
-use crate::{add_grown, add_partially_loaded, chunks, peer, peer_server, tool, url, with_items};
+use crate::{add_grown, add_partially_loaded, peer, peer_server, tool, url, with_items};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -49,7 +49,7 @@ fn keys_are_listed_with_what_is_wrong() {
     client.expect("LC.ADD few a b", "2");
     client.expect("LC.ADMIT sent LIMIT 3 WINDOW 86400 VOLATILE ITEMS message", "[1]");
     client.expect("SET text 1", "+OK");
-    let dump = chunks(&mut client, "BF", "merged");
+    let dump = client.chunks("BF", "merged");
     add_partially_loaded(&mut client);
     assert!(!dump.is_empty());
     let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();

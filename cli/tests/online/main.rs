@@ -5,7 +5,6 @@
 
 mod between_servers;
 mod browser;
-mod by_hand;
 mod changing;
 mod cluster;
 mod compare;
@@ -120,7 +119,7 @@ pub fn add_grown(client: &mut Client) {
 /// Adds the empty filter `large`, and `half`, a partially loaded value.
 pub fn add_partially_loaded(client: &mut Client) {
     client.expect("BF.RESERVE large 0.01 10000", "+OK");
-    let header = chunks(client, "BF", "large").remove(0);
+    let header = client.chunks("BF", "large").remove(0);
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
 }
 
@@ -134,22 +133,4 @@ pub fn found(client: &mut Client, key: &str, items: &[String]) -> usize {
         }
     });
     pieces.sum()
-}
-
-/// All chunks of a filter.
-pub fn chunks(client: &mut Client, family: &str, key: &str) -> Vec<(String, Vec<u8>)> {
-    let mut chunks = Vec::new();
-    let mut iterator = "0".to_owned();
-    loop {
-        let reply = client.call(&[&format!("{family}.SCANDUMP"), key, &iterator]);
-        let redis::Value::Array(pair) = &reply else { panic!("SCANDUMP {key} gave {reply:?}") };
-        let (redis::Value::Int(next), redis::Value::BulkString(bytes)) = (&pair[0], &pair[1]) else {
-            panic!("SCANDUMP {key} gave {pair:?}")
-        };
-        if *next == 0 {
-            return chunks;
-        }
-        iterator = next.to_string();
-        chunks.push((iterator.clone(), bytes.clone()));
-    }
 }

@@ -230,6 +230,50 @@ impl Client {
         }
     }
 
+    /// The payload that DUMP replies.
+    #[track_caller]
+    pub fn dump(&mut self, key: &str) -> Vec<u8> {
+        match self.call(&["DUMP", key]) {
+            Value::BulkString(payload) => payload,
+            other => panic!("DUMP {key} gave {}", show(&other)),
+        }
+    }
+
+    /// RESTORE of a payload, without a time to live.
+    pub fn restore(&mut self, key: &str, payload: &[u8]) -> Value {
+        self.call(&[b"RESTORE", key.as_bytes(), b"0", payload])
+    }
+
+    /// The chunks of a value, each with the iterator to load it with.
+    #[track_caller]
+    pub fn chunks(&mut self, family: &str, key: &str) -> Vec<(String, Vec<u8>)> {
+        let (mut chunks, mut iterator) = (Vec::new(), "0".to_owned());
+        loop {
+            let reply = self.call(&[&format!("{family}.SCANDUMP"), key, &iterator]);
+            let Value::Array(pair) = &reply else { panic!("SCANDUMP {key} gave {}", show(&reply)) };
+            let [Value::Int(next), Value::BulkString(chunk)] = &pair[..] else { panic!("{pair:?}") };
+            if *next == 0 {
+                assert!(chunk.is_empty(), "the end is an empty string");
+                return chunks;
+            }
+            iterator = next.to_string();
+            chunks.push((iterator.clone(), chunk.clone()));
+        }
+    }
+
+    /// LOADCHUNK of a chunk.
+    pub fn load(&mut self, family: &str, key: &str, (iterator, chunk): &(String, Vec<u8>)) -> Value {
+        self.call(&[format!("{family}.LOADCHUNK").as_bytes(), key.as_bytes(), iterator.as_bytes(), chunk])
+    }
+
+    /// Loads chunks, which must be accepted.
+    #[track_caller]
+    pub fn load_all(&mut self, family: &str, key: &str, chunks: &[(String, Vec<u8>)]) {
+        for chunk in chunks {
+            assert_eq!(self.load(family, key, chunk), Value::Okay, "{key} at {}", chunk.0);
+        }
+    }
+
     /// The digest of a key's value, which must be equal on primary and replica. It is all zeros if the key does not
     /// exist.
     pub fn digest(&mut self, key: &str) -> String {

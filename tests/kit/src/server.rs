@@ -293,15 +293,30 @@ impl Server {
     /// Rewrites the AOF and waits until that is done.
     #[track_caller]
     pub fn rewrite_aof(&self) {
-        let mut client = self.client();
-        let started = client.text("BGREWRITEAOF");
+        let started = self.client().text("BGREWRITEAOF");
         assert!(started.starts_with("Background append only file rewriting"), "{started}");
+        self.wait_for_aof();
+        assert_eq!(self.client().info("aof_last_bgrewrite_status"), "ok", "log:\n{}", excerpt(&self.log()));
+    }
+
+    /// Waits until no rewrite of the AOF runs or is scheduled, as after `appendonly yes` or the synchronisation of a
+    /// replica.
+    pub fn wait_for_aof(&self) {
+        let mut client = self.client();
         wait_until("the AOF to be rewritten", || {
             // The order of the questions matters: a rewrite that begins between them is then seen in progress.
             let idle = ["aof_rewrite_scheduled", "aof_rewrite_in_progress"].map(|field| client.info_number(field));
             (idle == [0, 0]).then_some(())
         });
-        assert_eq!(client.info("aof_last_bgrewrite_status"), "ok", "log:\n{}", excerpt(&self.log()));
+    }
+
+    /// The content of the AOF's files whose names end so, such as `.base.aof`, one after the other.
+    pub fn aof(&self, end: &str) -> Vec<u8> {
+        let files = fs::read_dir(self.dir().join("appendonlydir")).expect("the AOF's directory");
+        let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+        paths.retain(|path| path.to_string_lossy().ends_with(end));
+        paths.sort();
+        paths.iter().flat_map(|path| fs::read(path).expect("the AOF")).collect()
     }
 
     /// Makes this server a replica and waits until the link is up and everything has been received.

@@ -1,9 +1,6 @@
 //! Tests BF.ADMIT and LC.ADMIT, which add new items up to a limit in one atomic step.
 
-use redis::Value;
-
 use crate::effects::sent;
-use rollcall_testkit::client::{add_many, show, with_items};
 use rollcall_testkit::server::{Server, Setup, session};
 
 /// Runs a session for each family. `?` stands for the prefix BF or LC.
@@ -38,18 +35,6 @@ fn a_limit_is_kept_in_one_step() {
         ("?.INFO new ERROR", "[\"0.125\"]", "{*"),
         ("TTL new", "-1", "-1"),
     ]);
-}
-
-#[test]
-fn counts_are_those_of_what_came_in() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (line, count) in [("BF.ADMIT f LIMIT 500", "BF.CARD f"), ("LC.ADMIT c LIMIT 500 EXACT 1000", "LC.COUNT c")] {
-        for range in [0..300, 200..600, 550..900] {
-            client.call(&with_items(&format!("{line} ITEMS"), "x", range));
-        }
-        assert_eq!(client.int(count), 500, "{line}");
-    }
 }
 
 #[test]
@@ -106,37 +91,6 @@ fn a_limit_above_the_exact_limit_is_rejected_at_once() {
 }
 
 #[test]
-fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
-    session(
-        &Server::start(),
-        &[
-            ("BF.ADMIT k LIMIT 9 ALL CAPACITY 2 ERROR 0.0001 NONSCALING ITEMS a b c", "[-1, -1, -1]", "[-1, -1, -1]"),
-            ("EXISTS k", "0", "0"),
-            ("BF.ADMIT k LIMIT 9 CAPACITY 2 ERROR 0.0001 NONSCALING ITEMS a b c a", "[1, 1, -1, 0]", "[1, 1, -1, 0]"),
-            ("BF.ADMIT k LIMIT 9 ITEMS c a", "[-1, 0]", "[-1, 0]"),
-            ("BF.CARD k", "2", "2"),
-        ],
-    );
-}
-
-#[test]
-fn what_is_too_large_changes_nothing() {
-    let server = Server::with_args("max-key-bytes 1048576");
-    let mut client = server.client();
-    client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000", "+OK");
-    add_many(&mut client, "BF.MADD k", "x", 0..900);
-    let before = client.digest("k");
-    for flags in ["", "ALL", "DRYRUN", "ALL DRYRUN"] {
-        let reply = client.call(&with_items(&format!("BF.ADMIT k LIMIT 5000 {flags} ITEMS"), "x", 500..1500));
-        assert!(show(&reply).starts_with("-ERR the filter needs "), "{flags}: {}", show(&reply));
-        assert_eq!(client.digest("k"), before, "{flags}");
-    }
-    let reply = client.call(&["BF.ADMIT", "new", "LIMIT", "5", "CAPACITY", "10000000", "ITEMS", "a"]);
-    assert!(show(&reply).starts_with("-ERR the filter needs "), "{}", show(&reply));
-    client.expect("EXISTS new", "0");
-}
-
-#[test]
 fn bad_terms_are_rejected() {
     let server = Server::start();
     let mut client = server.client();
@@ -185,17 +139,4 @@ fn effects_are_sent_and_never_the_admission() {
     // The expiry option is not replicated if the command created no key.
     assert_eq!(sent(&mut client, &server, "BF.INSERT BF EX 9 ITEMS a new"), ["RF.MADD BF a new"]);
     assert_eq!(sent(&mut client, &server, "LC.INSERT LC EXAT 9999999999 ITEMS a new"), ["LC.ADD LC a new"]);
-}
-
-#[test]
-fn transactions_and_scripts_admit_too() {
-    let server = Server::start();
-    let mut client = server.client();
-    for line in ["MULTI", "BF.ADMIT f LIMIT 1 ITEMS a b", "LC.ADMIT c LIMIT 1 EX 100 ITEMS a b"] {
-        client.cmd(line);
-    }
-    client.expect("EXEC", "[[1, -1], [1, -1]]");
-    let script = "return redis.call('BF.ADMIT', KEYS[1], 'LIMIT', '2', 'ITEMS', 'a', 'b', 'c')";
-    assert_eq!(show(&client.call(&["EVAL", script, "1", "f"])), "[0, 1, -1]");
-    assert!(matches!(client.cmd("TTL c"), Value::Int(1..=100)));
 }

@@ -3,13 +3,11 @@
 
 use redis::Value;
 
+use crate::every_server::commands_volatile::START;
 use crate::every_server::commands_windows::FAMILIES;
 use rollcall_testkit::client::{show, text};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::{Server, session};
-
-/// The Unix time at which a slice begins, for windows with slices of ten seconds.
-const START: u64 = 1_700_000_000;
 
 #[test]
 fn a_query_covers_a_span() {

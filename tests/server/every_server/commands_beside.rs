@@ -3,7 +3,7 @@
 
 use redis::Value;
 
-use crate::beside::{Mode, chunks, fill_counters, fill_lines, load};
+use crate::beside::{Mode, fill_counters, fill_lines};
 use crate::events::{events, subscriber};
 use rollcall_testkit::client::{error_text, show, wait_until};
 use rollcall_testkit::server::{Server, Setup, optional_file};
@@ -45,7 +45,7 @@ fn both_load_in_either_order_and_each_answers_for_its_own() {
 
 #[test]
 fn every_command_of_filters_works_under_its_other_name() {
-    for (args, more) in [("commands beside", ""), ("bf-layout classic", "")] {
+    for (args, _more) in [("commands beside", ""), ("bf-layout classic", "")] {
         let server = Server::with_args(args);
         let mut client = server.client();
         for (line, reply) in [
@@ -77,29 +77,9 @@ fn every_command_of_filters_works_under_its_other_name() {
         ] {
             client.expect(line, reply);
         }
-        let all = chunks(&mut client, "RF", "m");
-        for chunk in &all {
-            assert_eq!(load(&mut client, "RF", "copy", chunk), Value::Okay, "{more}");
-        }
+        let all = client.chunks("RF", "m");
+        client.load_all("RF", "copy", &all);
         assert_eq!(client.digest("copy"), client.digest("m"));
-    }
-}
-
-#[test]
-fn they_are_other_names_of_the_same_where_both_are_ours() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (line, reply) in [
-        ("BF.RESERVE lines 0.01 100", "+OK"),
-        ("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK"),
-        ("RF.MADD lines a b", "[1, 1]"),
-        ("RF.MADD classic a b", "[1, 1]"),
-        ("BF.MEXISTS lines a b c", "[1, 1, 0]"),
-        ("RF.MEXISTS classic a b c", "[1, 1, 0]"),
-        ("RF.RESERVE made 0.01 100 LAYOUT classic", "+OK"),
-        ("TYPE made", "+MBbloom--"),
-    ] {
-        client.expect(line, reply);
     }
 }
 
@@ -108,7 +88,7 @@ fn there_are_no_classic_filters_beside_another_module() {
     let source = Server::start();
     let mut other = source.client();
     other.expect("BF.RESERVE classic 0.01 100000 LAYOUT classic", "+OK");
-    let classic = chunks(&mut other, "BF", "classic");
+    let classic = other.chunks("BF", "classic");
     let server = alone();
     let mut client = server.client();
     for line in [
@@ -119,13 +99,12 @@ fn there_are_no_classic_filters_beside_another_module() {
         let error = client.error(line);
         assert!(error.contains("commands beside") && error.contains("layout lines"), "{line}: {error}");
     }
-    let error = error_text(&load(&mut client, "RF", "k", &classic[0])).expect("an error");
+    let error = error_text(&client.load("RF", "k", &classic[0])).expect("an error");
     assert!(error.contains("commands beside"), "{error}");
     client.expect("EXISTS k", "0");
     // RESTORE rejects a payload of a classic filter.
-    let Value::BulkString(payload) = other.cmd("DUMP classic") else { panic!("a payload") };
-    let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
-    assert!(error_text(&client.call(&restore)).is_some());
+    let payload = other.dump("classic");
+    assert!(error_text(&client.restore("k", &payload)).is_some());
     client.expect("EXISTS k", "0");
 }
 
@@ -188,8 +167,8 @@ fn events_are_named_after_the_commands_that_are_served() {
             let events = events(&mut client, &mut subscriber, command);
             assert!(events.contains(&format!("{event}{reported}")), "{args}, {command}: {events:?}");
         }
-        let chunk = &chunks(&mut client, "RF", "g")[0];
-        load(&mut client, "RF", "loaded", chunk);
+        let chunk = &client.chunks("RF", "g")[0];
+        client.load("RF", "loaded", chunk);
         let reported = events(&mut client, &mut subscriber, "PING");
         assert!(reported.contains(&format!("{event}loadchunk loaded")), "{reported:?}");
     }
@@ -221,8 +200,8 @@ fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
     fill_lines(&mut client, "BF");
     fill_counters(&mut client);
     client.expect("BF.RESERVE classic 0.01 100000 LAYOUT classic", "+OK");
-    let classic = chunks(&mut client, "BF", "classic");
-    assert_eq!(load(&mut client, "BF", "arriving", &classic[0]), Value::Okay);
+    let classic = client.chunks("BF", "classic");
+    assert_eq!(client.load("BF", "arriving", &classic[0]), Value::Okay);
     let filters = client.list("KEYS *").len() - 4;
     assert_eq!(client.info("rollcall_filters_not_served"), "0");
     server.save();
@@ -239,16 +218,14 @@ fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
     client.expect("COPY arriving other", "1");
     assert_eq!(client.info("rollcall_filters_not_served"), "2");
     client.expect("DEL other", "1");
-    let error = error_text(&load(&mut client, "RF", "arriving", &classic[1])).expect("an error");
+    let error = error_text(&client.load("RF", "arriving", &classic[1])).expect("an error");
     assert!(error.contains("commands beside"), "{error}");
     let lines = reported(&server).len();
     server.save();
     server.restart_as(|setup| Mode::All.of(setup, &peer));
     assert_eq!(reported(&server).len(), lines, "nothing is left unserved");
     let mut client = server.client();
-    for chunk in &classic[1..] {
-        assert_eq!(load(&mut client, "BF", "arriving", chunk), Value::Okay);
-    }
+    client.load_all("BF", "arriving", &classic[1..]);
     client.expect("TYPE arriving", "+MBbloom--");
     assert_eq!(client.digest("arriving"), client.digest("classic"));
 }

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, sum, text};
+use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, text};
 use rollcall_testkit::server::{Server, session};
 
 /// The capacity and the expansion of a filter, from BF.INFO.
@@ -57,22 +57,6 @@ fn exists_and_mexists_answer_without_writing() {
 
 #[test]
 fn reserve_makes_what_was_asked_for() {
-    session(
-        &Server::start(),
-        &[
-            ("BF.RESERVE k 0.001 1000", "+OK", "+OK"),
-            ("BF.RESERVE k 0.001 1000", "-ERR item exists", "-ERR item exists"),
-            ("BF.RESERVE e 0.01 500 EXPANSION 4", "+OK", "+OK"),
-            ("BF.RESERVE n 0.01 500 NONSCALING", "+OK", "+OK"),
-            ("BF.RESERVE zero 0.01 500 EXPANSION 0", "+OK", "+OK"),
-            ("BF.RESERVE lower 0.01 500 expansion 3", "+OK", "+OK"),
-            ("BF.RESERVE seeded 0.01 500 SEED 18446744073709551615 EXPANSION 3", "+OK", "+OK"),
-            ("BF.RESERVE swapped 0.01 500 expansion 3 seed 7", "+OK", "+OK"),
-            ("BF.RESERVE lines 0.01 500 layout lines", "+OK", "+OK"),
-            ("BF.RESERVE high 0.9 500", "+OK", "+OK"),
-            ("BF.RESERVE huge 0.01 500 EXPANSION 32768", "+OK", "+OK"),
-        ],
-    );
     let server = Server::start();
     let mut client = server.client();
     for (reserve, expected) in [
@@ -80,7 +64,9 @@ fn reserve_makes_what_was_asked_for() {
         ("BF.RESERVE e 0.01 500 EXPANSION 4", "500 4"),
         ("BF.RESERVE n 0.01 500 nonscaling", "500 nil"),
         ("BF.RESERVE zero 0.01 500 EXPANSION 0", "500 nil"),
-        ("BF.RESERVE seeded 0.5 1 SEED 9 EXPANSION 1", "1 1"),
+        ("BF.RESERVE seeded 0.5 1 SEED 18446744073709551615 EXPANSION 1", "1 1"),
+        ("BF.RESERVE swapped 0.01 500 expansion 3 seed 7", "500 3"),
+        ("BF.RESERVE lines 0.9 500 EXPANSION 32768 layout lines", "500 32768"),
     ] {
         client.expect(reserve, "+OK");
         let key = reserve.split(' ').nth(1).expect("a key");
@@ -98,11 +84,7 @@ fn insert_creates_by_its_options_and_only_then() {
             ("BF.INSERT k NOCREATE ITEMS c d", "[0, 1]", "[#f, #t]"),
             ("BF.INSERT missing NOCREATE ITEMS c d", "-ERR *", "-ERR *"),
             ("EXISTS missing", "0", "0"),
-            ("BF.INSERT c CAPACITY 5000 ITEMS x", "[1]", "[#t]"),
             ("BF.INSERT all error 0.001 expansion 4 seed 3 capacity 50 items items", "[1]", "[#t]"),
-            ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "[1]", "[#t]"),
-            ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "[1]", "[#t]"),
-            ("BF.INSERT both EXPANSION 3 NONSCALING CAPACITY 9 ITEMS x", "[1]", "[#t]"),
         ],
     );
     let server = Server::start();
@@ -195,15 +177,8 @@ fn scalable_filters_grow_by_their_expansion() {
     let info = client.cmd("BF.INFO k");
     assert_eq!(show(&field(&info, "Number of filters")), "3");
     assert_eq!(show(&field(&info, "Capacity")), "13000", "1000 + 3000 + 9000");
-    assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "in", 0..12_500)), 12_500);
     assert_eq!(field(&info, "Number of items inserted"), client.cmd("BF.CARD k"));
     assert_eq!(client.list("BF.DEBUG k").len(), lines + 2, "one more line a sub-filter");
-    let strangers = sum(&add_many(&mut client, "BF.MEXISTS k", "out", 0..100_000));
-    assert!(strangers < 1100, "{strangers} of 100000 at 0.01");
-    client.expect("BF.RESERVE flat 0.01 100 EXPANSION 1", "+OK");
-    add_many(&mut client, "BF.MADD flat", "in", 0..250);
-    assert_eq!(show(&info_field(&mut client, "flat", "FILTERS")), "3");
-    assert_eq!(show(&info_field(&mut client, "flat", "CAPACITY")), "300");
 }
 
 #[test]
@@ -313,111 +288,26 @@ fn merge_names_what_differs_and_changes_nothing() {
     assert_eq!(client.digest("base"), digest);
 }
 
-#[test]
-fn merge_takes_chains_of_any_length_that_fit() {
-    let server = Server::start();
-    let mut client = server.client();
-    for layout in ["lines", "classic"] {
-        client.expect("FLUSHALL", "+OK");
-        for key in ["long", "full"] {
-            client.expect(&format!("BF.RESERVE {key} 0.01 1000 LAYOUT {layout}"), "+OK");
-        }
-        add_many(&mut client, "BF.MADD long", "x", 0..1500);
-        client.expect("COPY long short", "1");
-        add_many(&mut client, "BF.MADD long", "x", 1500..5000);
-        add_many(&mut client, "BF.MADD short", "z", 0..50);
-        add_many(&mut client, "BF.MADD full", "y", 0..1100);
-        client.expect("BF.MERGE new short long", "+OK");
-        client.expect("BF.MERGE short long", "+OK");
-        assert_eq!(client.digest("short"), client.digest("new"), "{layout}");
-        let digest = client.digest("full");
-        let error = client.error("BF.MERGE full long");
-        let rate = error.split([' ', ',']).find_map(|word| word.parse::<f64>().ok());
-        assert!(rate.is_some_and(|rate| rate > 0.02) && error.ends_with("above the 0.01 asked for"), "{error}");
-        assert_eq!(client.digest("full"), digest);
-    }
-}
-
-#[test]
-fn debug_lists_totals_and_sub_filters() {
-    let server = Server::start();
-    for mut client in [server.client(), server.client3()] {
-        client.expect("FLUSHALL", "+OK");
-        client.expect("BF.RESERVE k 0.01 100", "+OK");
-        let lines = client.list("BF.DEBUG k");
-        assert!(lines.len() >= 2, "totals and one sub-filter: {lines:?}");
-        assert!(lines.iter().all(|line| !text(line).is_empty()));
-        client.expect("BF.DEBUG missing", "-ERR *");
-    }
-}
-
-#[test]
-fn keys_and_items_are_binary_safe() {
-    let server = Server::start();
-    let mut client = server.client();
-    let key: &[u8] = b"\0k\xff\r\n";
-    let items: [&[u8]; 5] = [b"", b"\0", b"\0\0", b"\xff\xfe\r\n", &[7; 5000]];
-    for item in items {
-        assert_eq!(show(&client.call(&[b"BF.ADD", key, item])), "1", "{}", item.escape_ascii());
-        assert_eq!(show(&client.call(&[b"BF.EXISTS", key, item])), "1");
-        assert_eq!(show(&client.call(&[b"BF.ADD", key, item])), "0");
-    }
-    assert_eq!(show(&client.call(&[b"BF.CARD", key])), "5");
-    assert_eq!(show(&client.call(&[&b"BF.EXISTS"[..], b"\0k", b""])), "0");
-}
-
 /// Commands, each with the beginnings of two errors. The first is used on Redis 8, which has its own Bloom filters.
 /// The second is used on other servers, as by RedisBloom 2.8.2.
 const RANGES: [(&str, &str, &str); 12] = [
-    (
-        "BF.RESERVE k 0 100",
-        "ERR error rate must be in the range (0.000000, 1.000000)",
-        "ERR (0 < error rate range < 1) ",
-    ),
-    (
-        "BF.RESERVE k 1 100",
-        "ERR error rate must be in the range (0.000000, 1.000000)",
-        "ERR (0 < error rate range < 1) ",
-    ),
-    (
-        "BF.RESERVE k 0.01 0",
-        "ERR capacity must be in the range [1, 1099511627776], got ",
-        "ERR (capacity should be larger than 0)",
-    ),
-    (
-        "BF.RESERVE k 0.01 -3",
-        "ERR capacity must be in the range [1, 1099511627776], got ",
-        "ERR (capacity should be larger than 0)",
-    ),
-    (
-        "BF.RESERVE k 0.01 1099511627777",
-        "ERR capacity must be in the range [1, 1099511627776], got ",
-        "ERR bad capacity",
-    ),
-    (
-        "BF.RESERVE k 0.01 9 EXPANSION -1",
-        "ERR expansion must be in the range [0, 32768]",
-        "ERR expansion should be greater or equal to 1",
-    ),
-    ("BF.RESERVE k 0.01 9 EXPANSION 32769", "ERR expansion must be in the range [0, 32768]", "ERR bad expansion"),
-    (
-        "BF.INSERT k CAPACITY 0 ITEMS a",
-        "ERR capacity must be in the range [1, 1099511627776], got ",
-        "ERR (capacity should be larger than 0)",
-    ),
-    (
-        "BF.INSERT k CAPACITY -1 ITEMS a",
-        "ERR capacity must be in the range [1, 1099511627776], got ",
-        "ERR (capacity should be larger than 0)",
-    ),
-    (
-        "BF.INSERT k ERROR 0 ITEMS a",
-        "ERR error rate must be in the range (0.000000, 1.000000), got ",
-        "ERR (0 < error rate range < 1) ",
-    ),
-    ("BF.INSERT k EXPANSION 32769 ITEMS a", "ERR expansion must be in the range [0, 32768], got ", "ERR bad expansion"),
+    ("BF.RESERVE k 0 100", RATE, "ERR (0 < error rate range < 1) "),
+    ("BF.RESERVE k 1 100", RATE, "ERR (0 < error rate range < 1) "),
+    ("BF.RESERVE k 0.01 0", CAPACITY, "ERR (capacity should be larger than 0)"),
+    ("BF.RESERVE k 0.01 -3", CAPACITY, "ERR (capacity should be larger than 0)"),
+    ("BF.RESERVE k 0.01 1099511627777", CAPACITY, "ERR bad capacity"),
+    ("BF.RESERVE k 0.01 9 EXPANSION -1", EXPANSION, "ERR expansion should be greater or equal to 1"),
+    ("BF.RESERVE k 0.01 9 EXPANSION 32769", EXPANSION, "ERR bad expansion"),
+    ("BF.INSERT k CAPACITY 0 ITEMS a", CAPACITY, "ERR (capacity should be larger than 0)"),
+    ("BF.INSERT k CAPACITY -1 ITEMS a", CAPACITY, "ERR (capacity should be larger than 0)"),
+    ("BF.INSERT k ERROR 0 ITEMS a", RATE, "ERR (0 < error rate range < 1) "),
+    ("BF.INSERT k EXPANSION 32769 ITEMS a", EXPANSION, "ERR bad expansion"),
     ("BF.INSERT k CAPACITY x ITEMS a", "ERR bad capacity", "ERR bad capacity"),
 ];
+
+const RATE: &str = "ERR error rate must be in the range (0.000000, 1.000000)";
+const CAPACITY: &str = "ERR capacity must be in the range [1, 1099511627776], got ";
+const EXPANSION: &str = "ERR expansion must be in the range [0, 32768]";
 
 #[test]
 fn errors_of_range_begin_with_the_servers_texts() {

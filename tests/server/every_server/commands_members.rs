@@ -1,8 +1,7 @@
 //! Tests LC.* commands about single members, intersections and standard errors, and LC.CLEAR.
 
-use redis::Value;
-
-use rollcall_testkit::client::{Client, add_many, number};
+use crate::every_server::commands_sets::card;
+use rollcall_testkit::client::{add_many, field, number};
 use rollcall_testkit::server::{Server, session};
 
 const ESTIMATES: &str =
@@ -57,15 +56,6 @@ fn differences_list_members() {
     assert_eq!(client.digest("a"), digest);
 }
 
-/// The count and the standard error in the reply to `line`.
-#[track_caller]
-fn estimate(client: &mut Client, line: &str) -> (i64, f64) {
-    match &client.list(line)[..] {
-        [Value::Int(count), error] => (*count, number(error)),
-        other => panic!("{line} gave {other:?}"),
-    }
-}
-
 #[test]
 fn intersections_are_exact_or_report_their_error() {
     session(
@@ -86,7 +76,7 @@ fn intersections_are_exact_or_report_their_error() {
     add_many(&mut client, "LC.ADD a", "x", 0..10_000);
     add_many(&mut client, "LC.ADD b", "x", 6_000..16_000);
     client.expect("LC.INTERCARD 2 a missing", "[0, \"0\"]");
-    let (count, error) = estimate(&mut client, "LC.INTERCARD 2 a b");
+    let (count, error) = card(&mut client, "LC.INTERCARD 2 a b");
     assert!(error > 1.0 && ((count - 4000) as f64).abs() < 4.0 * error, "{count} with an error of {error}");
     for i in 0..9 {
         add_many(&mut client, &format!("LC.ADD many:{i}"), "x", 0..300);
@@ -94,14 +84,14 @@ fn intersections_are_exact_or_report_their_error() {
     let keys: Vec<_> = (0..9).map(|i| format!("many:{i}")).collect();
     let error = client.error(&format!("LC.INTERCARD 9 {}", keys.join(" ")));
     assert_eq!(error, "ERR bad number of counters: expected at most 8 that hold estimates, got 9");
-    assert!(estimate(&mut client, &format!("LC.INTERCARD 8 {}", keys[1..].join(" "))).0 > 200);
+    assert!(card(&mut client, &format!("LC.INTERCARD 8 {}", keys[1..].join(" "))).0 > 200);
     // The error once counted the exact counters as one that holds an estimate.
     add_many(&mut client, "LC.ADD few", "x", 0..100);
     client.expect("COPY few fewer", "1");
     let error = client.error(&format!("LC.INTERCARD 10 few fewer {}", keys[1..].join(" ")));
     let expected = "ERR bad number of counters: expected at most 7 that hold estimates beside exact ones, got 8";
     assert_eq!(error, expected);
-    assert!(estimate(&mut client, &format!("LC.INTERCARD 9 few fewer {}", keys[2..].join(" "))).0 > 50);
+    assert!(card(&mut client, &format!("LC.INTERCARD 9 few fewer {}", keys[2..].join(" "))).0 > 50);
 }
 
 #[test]
@@ -124,9 +114,8 @@ fn estimates_are_counts_with_their_errors() {
     client.expect("LC.RESERVE seen ERROR 0.0025 EXACT 10 WINDOW 3600", "+OK");
     for key in ["few", "seen"] {
         add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..100);
-        let (count, error) = estimate(&mut client, &format!("LC.UNIONCARD 1 {key}"));
-        let relative =
-            number(&rollcall_testkit::client::field(&client.cmd(&format!("LC.INFO {key}")), "Standard error"));
+        let (count, error) = card(&mut client, &format!("LC.UNIONCARD 1 {key}"));
+        let relative = number(&field(&client.cmd(&format!("LC.INFO {key}")), "Standard error"));
         assert_eq!((error, relative), (0.5, 0.5 / count as f64), "{key}");
     }
     client.expect("LC.RESERVE none EXACT 0", "+OK");

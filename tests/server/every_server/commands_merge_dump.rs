@@ -10,16 +10,10 @@ use rollcall_core::persist;
 use crate::effects::appending;
 use crate::events::{events_so_far, subscriber};
 use crate::kinds::{KINDS, make};
+use rollcall_fuzz::payload::{forge, split};
 use rollcall_testkit::client::{Client, add_many, error_text, show};
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::{Server, Setup, Version};
-
-fn dump(client: &mut Client, key: &str) -> Vec<u8> {
-    match client.call(&["DUMP", key]) {
-        Value::BulkString(payload) => payload,
-        other => panic!("{key}: {}", show(&other)),
-    }
-}
 
 /// Runs `MERGEDUMP` for counters or filters.
 fn merge_dump(client: &mut Client, family: &str, destination: &str, payloads: &[&[u8]]) -> Value {
@@ -46,7 +40,7 @@ fn it_is_merge_with_values_instead_of_keys() {
         }
         let add = if family == "BF" { "BF.MADD" } else { "LC.ADD" };
         add_many(&mut client, &format!("{add} source"), "more:", 0..3);
-        let payload = dump(&mut client, "source");
+        let payload = client.dump("source");
         for (by_name, by_value) in [("by-name", "by-value"), ("new-by-name", "new-by-value")] {
             let merged = client.cmd(&format!("{family}.MERGE {by_name} source"));
             assert_eq!(merge_dump(&mut client, family, by_value, &[&payload, &payload]), merged, "{name}");
@@ -74,7 +68,7 @@ fn payloads_are_written_when_asked_for() {
     let sparse = [("BF", "sparse filter", &["BF.INSERT ? CAPACITY 1000 LAYOUT classic ITEMS a b c"][..])];
     for (family, name, commands) in kinds().chain(sparse) {
         make(&mut client, "key", commands);
-        let hex: String = dump(&mut client, "key").iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = client.dump("key").iter().map(|byte| format!("{byte:02x}")).collect();
         lines += &format!("{family} {} {hex} {name}\n", client.digest("key"));
         client.cmd("DEL key");
     }
@@ -119,17 +113,22 @@ fn what_is_wrong_is_named_and_nothing_changes() {
         client.cmd(line);
     }
     make(&mut client, "loading", KINDS.iter().find(|(name, _)| *name == "partially loaded counter").expect("a kind").1);
-    let whole = dump(&mut client, "counter");
+    let whole = client.dump("counter");
     let mut damaged = whole.clone();
     damaged[12] ^= 1;
+    // A changed bit and a missing end, each with a correct checksum.
+    let (value, version) = split(&whole);
+    let (changed, endless) = (forge(&damaged[..value.len()], version), forge(&value[..value.len() - 1], version));
     let counter: Counter = ["c"].into_iter().collect();
     let file = persist::to_bytes(&counter).expect("a file");
     let cut = &file[..file.len() - 1];
     let [filter, list, string, loading, seeded] =
-        ["filter", "list", "text", "loading", "seeded"].map(|key| dump(&mut client, key));
+        ["filter", "list", "text", "loading", "seeded"].map(|key| client.dump(key));
     let before: Vec<String> = ["counter", "filter"].map(|key| client.digest(key)).into();
     for (payload, expected) in [
         (&damaged[..], "ERR payload 2: CRC-64: expected 0x"),
+        (&changed, "ERR payload 2: header checksum: expected "),
+        (&endless, "ERR payload 2: end: expected 1 bytes, got 0 left"),
         (&whole[1..], "ERR payload 2: expected what DUMP replies, or a file with one value"),
         (b"", "ERR payload 2: expected what DUMP replies, or a file with one value"),
         (&filter, "ERR payload 2: expected a counter, got a filter"),
@@ -168,7 +167,7 @@ fn a_new_key_is_as_a_merge_makes_it() {
     for line in ["LC.INSERT forgets WINDOW 40 VOLATILE ITEMS a", "LC.INSERT plain ERROR 0.02 EX 100 ITEMS a"] {
         client.cmd(line);
     }
-    let [forgets, plain] = ["forgets", "plain"].map(|key| dump(&mut client, key));
+    let [forgets, plain] = ["forgets", "plain"].map(|key| client.dump(key));
     assert_eq!(show(&merge_dump(&mut client, "LC", "to-forget", &[&forgets])), "+OK");
     assert!((1..=100).contains(&client.int("TTL to-forget")));
     assert_eq!(show(&merge_dump(&mut client, "LC", "to-keep", &[&plain])), "+OK");
@@ -186,7 +185,7 @@ fn replicas_files_and_events_get_what_a_merge_gives() {
     client.cmd("BF.INSERT classic LAYOUT classic ITEMS a");
     let mut events = subscriber(&pair.primary);
     for (family, key) in [("LC", "counter"), ("BF", "filter"), ("BF", "classic")] {
-        let payload = dump(&mut client, key);
+        let payload = client.dump(key);
         events_so_far(&mut client, &mut events);
         for (round, expected) in [(0, 1), (1, 0)] {
             let marks = pair.marks();
@@ -201,7 +200,7 @@ fn replicas_files_and_events_get_what_a_merge_gives() {
     pair.assert_no_errors();
 
     let mut server = appending(Setup::default());
-    let payload = dump(&mut client, "counter");
+    let payload = client.dump("counter");
     merge_dump(&mut server.client(), "LC", "counter", &[&payload]);
     let digest = server.client().digest("counter");
     assert_eq!(digest, client.digest("counter"));
@@ -217,11 +216,11 @@ fn it_is_no_dangerous_command() {
     let mut client = server.client();
     client.cmd("ACL SETUSER writer on nopass ~mine:* +@all -@dangerous");
     client.cmd("LC.ADD counter a");
-    let payload = dump(&mut client, "counter");
+    let payload = client.dump("counter");
     client.cmd("AUTH writer any");
     assert_eq!(show(&merge_dump(&mut client, "LC", "mine:counter", &[&payload])), "+OK");
     let reply = merge_dump(&mut client, "LC", "counter", &[&payload]);
     assert!(error_text(&reply).is_some_and(|error| error.starts_with("NOPERM")), "{}", show(&reply));
-    let reply = client.call(&[&b"RESTORE"[..], b"mine:other", b"0", &payload]);
+    let reply = client.restore("mine:other", &payload);
     assert!(error_text(&reply).is_some_and(|error| error.starts_with("NOPERM")), "{}", show(&reply));
 }

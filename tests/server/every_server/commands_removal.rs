@@ -90,21 +90,6 @@ fn only_what_was_removed_is_sent() {
     assert_eq!(["k", "estimate"].map(|key| client.digest(key)), digests);
 }
 
-/// Removing members affects a watched key; a call that removes nothing does not.
-#[test]
-fn watched_keys_are_touched_by_what_is_removed() {
-    let server = Server::start();
-    let (mut client, mut other) = (server.client(), server.client());
-    client.expect("LC.ADD k a b", "2");
-    for (line, reply) in [("LC.REM k x", "[+PONG]"), ("LC.REM k a", "nil")] {
-        client.expect("WATCH k", "+OK");
-        other.cmd(line);
-        client.expect("MULTI", "+OK");
-        client.expect("PING", "+QUEUED");
-        client.expect("EXEC", reply);
-    }
-}
-
 #[test]
 fn a_member_goes_from_whatever_slice_it_was_seen_in() {
     let clock = Clock::at(START);

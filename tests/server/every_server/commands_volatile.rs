@@ -1,6 +1,5 @@
 //! Tests VOLATILE: a windowed key that expires when its last item does. The test sets the server's clock.
 
-use crate::beside::{chunks, load};
 use crate::effects::{appending, sent, sent_as};
 use crate::events::{events, subscriber};
 use crate::every_server::commands_windows::FAMILIES;
@@ -194,8 +193,7 @@ fn what_is_set_manually_holds_until_the_next_move() {
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
         // A restored value has the time to live that RESTORE sets.
-        let payload = client.cmd("DUMP k");
-        let redis::Value::BulkString(payload) = payload else { panic!("{}", show(&payload)) };
+        let payload = client.dump("k");
         client.call(&[&b"RESTORE"[..], b"k", b"0", &payload, b"REPLACE"]);
         assert_eq!(expires_at(&mut client), -1);
         clock.pass(10);
@@ -263,12 +261,12 @@ fn a_dump_is_as_it_was_and_one_that_is_over_vanishes() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         run(&mut client, &writing(family, "a")[0]);
-        let chunks = chunks(&mut client, family, "k");
+        let chunks = client.chunks(family, "k");
         let digest = client.digest("k");
         for (seconds, remains) in [(0, true), (30, true), (20, false)] {
             clock.pass(seconds);
             client.cmd("DEL k");
-            chunks.iter().for_each(|chunk| assert_eq!(load(&mut client, family, "k", chunk), redis::Value::Okay));
+            chunks.iter().for_each(|chunk| assert_eq!(client.load(family, "k", chunk), redis::Value::Okay));
             client.expect("EXISTS k", &i64::from(remains).to_string());
             if remains {
                 assert_eq!((expires_at(&mut client), client.digest("k")), (expiry_of(SLICE), digest.clone()));

@@ -130,24 +130,6 @@ fn every_creating_command_makes_windows() {
 }
 
 #[test]
-fn windows_on_the_clock_begin_with_its_slice() {
-    let server = Server::start();
-    let mut client = server.client();
-    for family in FAMILIES {
-        for line in creating(family, "k", "WINDOW 4000000 SLICES 4") {
-            client.cmd("DEL k");
-            let slice =
-                |client: &mut Client| text(&client.list("TIME")[0]).parse::<u64>().expect("seconds") / 1_000_000;
-            let before = slice(&mut client);
-            client.cmd(&line);
-            let said = window(&mut client, family, "k");
-            let after = slice(&mut client);
-            assert!((before..=after).any(|at| said == format!("4000000 4 {at} system")), "{line}: {said}");
-        }
-    }
-}
-
-#[test]
 fn info_says_whether_a_filter_refreshes() {
     session(
         &Server::start(),
@@ -232,31 +214,6 @@ fn replies_of_windowed_counters_have_their_types() {
             ("LC.UNIONCARD 1 k", "[1, \"0\"]", "[1, ,0]"),
         ],
     );
-}
-
-#[test]
-fn every_command_that_adds_refreshes() {
-    let server = Server::start();
-    let mut client = server.client();
-    for line in ["BF.ADD k a", "BF.MADD k a", "BF.INSERT k ITEMS a", "BF.ADMIT k LIMIT 0 ITEMS a"] {
-        client.cmd("DEL k");
-        client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
-        client.expect("BF.ADVANCE k 3", "+OK");
-        client.cmd(line);
-        client.expect("BF.ADVANCE k 7", "+OK");
-        assert_eq!(client.int("BF.EXISTS k a"), 1, "{line}");
-        client.expect("BF.ADVANCE k 8", "+OK");
-        assert_eq!(client.int("BF.EXISTS k a"), 0, "{line}");
-    }
-    // Commands that only look up or reject do not renew items.
-    for line in ["BF.EXISTS k a", "BF.ADMIT k LIMIT 1 ALL ITEMS a b", "BF.ADMIT k LIMIT 9 DRYRUN ITEMS a"] {
-        client.cmd("DEL k");
-        client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
-        client.expect("BF.ADVANCE k 3", "+OK");
-        client.cmd(line);
-        client.expect("BF.ADVANCE k 5", "+OK");
-        assert_eq!(client.int("BF.EXISTS k a"), 0, "{line}");
-    }
 }
 
 #[test]

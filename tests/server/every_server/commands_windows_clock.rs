@@ -1,24 +1,21 @@
 //! Tests windows with the system clock. The test sets the server's clock.
 
 use crate::effects::{appending, sent, sent_as};
+use crate::every_server::commands_volatile::{SLICE, START};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
 use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;
 
-/// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
-const SLICE: u64 = 170_000_000;
-const START: u64 = SLICE * 10;
-
 /// The window of most tests: 40 seconds in slices of ten.
-const WINDOW: &str = "WINDOW 40 SLICES 4";
+pub const WINDOW: &str = "WINDOW 40 SLICES 4";
 
 /// A year in seconds.
-const YEAR: u64 = 365 * 86_400;
+pub const YEAR: u64 = 365 * 86_400;
 
 /// Whether an item is found in the key `k` of this family.
 #[track_caller]
-fn exists(client: &mut Client, family: &str, item: &str) -> bool {
+pub fn exists(client: &mut Client, family: &str, item: &str) -> bool {
     client.int(&format!("{family}.EXISTS k {item}")) == 1
 }
 

@@ -2,7 +2,6 @@
 
 use redis::Value;
 
-use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -39,11 +38,10 @@ fn only_commands_that_can_give_options_create_keys() {
             let reply = client.cmd(&format!("{family}.{line}"));
             assert!(!matches!(reply, Value::ServerError(_)), "{family}.{line}: {}", show(&reply));
         }
-        for chunk in chunks(&mut client, family, "inserted") {
-            assert_eq!(load(&mut client, family, "loaded", &chunk), Value::Okay, "{family}");
-        }
-        let Value::BulkString(dump) = client.cmd("DUMP inserted") else { panic!("no dump") };
-        let reply = client.call(&[&b"RESTORE"[..], b"restored", b"0", &dump]);
+        let chunks = client.chunks(family, "inserted");
+        client.load_all(family, "loaded", &chunks);
+        let dump = client.dump("inserted");
+        let reply = client.restore("restored", &dump);
         assert_eq!(reply, Value::Okay, "{family}");
         for key in ["reserved", "inserted", "admitted", "merged", "loaded", "restored"] {
             client.expect(&format!("EXISTS {key}"), "1");

@@ -273,19 +273,6 @@ fn valkey_blooms_arguments_are_rejected_with_what_to_write_instead() {
 }
 
 #[test]
-fn valkey_blooms_parameters_are_the_servers_to_reject() {
-    // The parameters begin with the name of another module, so the server does not pass them to this module.
-    let server = Server::start();
-    let error = server.client().error("CONFIG SET bf.bloom-capacity 1000");
-    assert!(error.contains("bf.bloom-capacity"), "{error}");
-    let log = match Setup::default().line("bf.bloom-capacity 1000").try_start() {
-        Ok(_) => panic!("the server started"),
-        Err(log) => log,
-    };
-    assert!(log.contains("Module Configuration detected without loadmodule directive"), "{log}");
-}
-
-#[test]
 fn a_configuration_that_nobody_takes_is_an_error_and_not_the_end() {
     let mut server = Setup::default().without_module().start();
     let version = server.version();

@@ -115,12 +115,12 @@ fn errors_are_counted_by_their_reason() {
     assert_eq!(memory, [0, 0, 1, 0]);
     let corrupt = grown(&mut client, names, |client| {
         assert_eq!(client.cmd("LC.ADD c a"), Value::Int(1));
-        let Value::BulkString(payload) = client.cmd("DUMP c") else { panic!("no payload") };
+        let payload = client.dump("c");
         let (value, version) = split(&payload);
         let mut damaged = value.to_vec();
         damaged[value.len() / 2] ^= 1;
         let value = forge(&damaged, version);
-        let reply = client.call(&[b"RESTORE".as_slice(), b"d", b"0", &value]);
+        let reply = client.restore("d", &value);
         assert!(error_text(&reply).is_some(), "{reply:?}");
         client.expect("BF.LOADCHUNK h 1 nonsense", "-ERR received bad data");
     });

@@ -44,7 +44,7 @@ fn key_of(command: &str) -> &str {
 
 /// Replaces a key by a copy that was used last a thousand seconds ago.
 fn make_idle(client: &mut Client, key: &str) {
-    let Value::BulkString(dump) = client.cmd(&format!("DUMP {key}")) else { panic!("no dump of {key}") };
+    let dump = client.dump(key);
     let restore: [&[u8]; 7] = [b"RESTORE", key.as_bytes(), b"0", &dump, b"REPLACE", b"IDLETIME", b"1000"];
     assert_eq!(client.call(&restore), Value::Okay);
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
-use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, add_many, error_text, field, number, text, wait_until};
 use rollcall_testkit::fixture::{figures, populate};
-use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Server;
 
 /// The totals computed from the INFO of each key. Totals of figures that single keys do not report are left out.
@@ -190,8 +188,8 @@ fn sums_follow_values_that_arrive() {
     }
     let mut moves = 0;
     for (family, key) in [("BF", "lines"), ("BF", "classic"), ("LC", "counter")] {
-        for chunk in chunks(&mut client, family, key) {
-            assert_eq!(load(&mut client, family, &format!("{key}2"), &chunk), Value::Okay);
+        for chunk in client.chunks(family, key) {
+            assert_eq!(client.load(family, &format!("{key}2"), &chunk), Value::Okay);
             moves += 1;
             assert_sums(&mut client, &format!("chunk {} of {key}", chunk.0));
         }
@@ -214,21 +212,4 @@ fn sums_stop_where_a_filter_stops_counting() {
     add_many(&mut client, "BF.MADD f", "more:", 0..300);
     (0..50).for_each(|at| drop(client.cmd(&format!("BF.ADD f single:{at}"))));
     assert_sums(&mut client, "adding beyond what is counted");
-}
-
-#[test]
-fn sums_of_replicas_are_those_of_their_primary() {
-    let pair = Pair::start();
-    let mut client = pair.primary.client();
-    populate(&mut client);
-    client.expect("BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK");
-    add_many(&mut client, "BF.MADD bf:slices", "item:", 0..100);
-    client.expect("BF.ADVANCE bf:slices 2", "+OK");
-    pair.replica.wait_synced(&pair.primary);
-    let (on_primary, on_replica) = (figures(&mut client), figures(&mut pair.replica.client()));
-    for (name, value) in &on_primary {
-        if name.starts_with("filters") || name.starts_with("counters") {
-            assert_eq!(on_replica[name], *value, "{name}");
-        }
-    }
 }

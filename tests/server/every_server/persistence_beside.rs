@@ -1,11 +1,7 @@
 //! Restarts one data set with one value of the option `commands` after the other. Every value must stay equal. Needs
 //! the RedisBloom module (`ROLLCALL_PEER`).
 
-use std::fs;
-
-use redis::Value;
-
-use crate::beside::{Mode, assert_same_values, chunks, fill_classic, fill_counters, fill_lines, load, values};
+use crate::beside::{Mode, assert_same_values, fill_classic, fill_counters, fill_lines, values};
 use rollcall_testkit::client::{add_many, error_text, pack};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
@@ -76,15 +72,13 @@ fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
     let mut other = source.client();
     other.expect("BF.RESERVE classic 0.01 20000000 LAYOUT classic", "+OK");
     add_many(&mut other, "BF.MADD classic", "item:", 0..3000);
-    let all = chunks(&mut other, "BF", "classic");
+    let all = other.chunks("BF", "classic");
     assert!(all.len() > 2, "{} chunks", all.len());
     for mode in [Mode::Beside, Mode::Lc] {
         let setup = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble yes");
         let mut server = setup.start();
         let mut client = server.client();
-        for chunk in &all[..2] {
-            assert_eq!(load(&mut client, "BF", "arriving", chunk), Value::Okay);
-        }
+        client.load_all("BF", "arriving", &all[..2]);
         server.rewrite_aof();
         let before = values(&mut client);
         for preamble in ["yes", "no"] {
@@ -99,9 +93,7 @@ fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
         // The last AOF has the values as commands that every value of the option accepts.
         server.restart_as(|setup| Mode::All.of(setup, &peer));
         let mut client = server.client();
-        for chunk in &all[2..] {
-            assert_eq!(load(&mut client, "BF", "arriving", chunk), Value::Okay);
-        }
+        client.load_all("BF", "arriving", &all[2..]);
         assert_eq!(client.digest("arriving"), other.digest("classic"));
         client.expect("TYPE arriving", "+MBbloom--");
     }
@@ -112,7 +104,7 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     let source = Server::start();
     let mut other = source.client();
     other.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");
-    let all = chunks(&mut other, "BF", "classic");
+    let all = other.chunks("BF", "classic");
     // An AOF with chunks of a classic filter by RF.LOADCHUNK. This module never writes that, but another program
     // could.
     let mut lines: Vec<Vec<&[u8]>> = vec![vec![b"RF.ADD", b"lines", b"a"]];
@@ -157,11 +149,7 @@ fn a_rewritten_aof_names_each_filter_by_its_layout() {
     client.expect("BF.INSERT classic LAYOUT classic ITEMS a", "[1]");
     client.expect("LC.ADD counter a", "1");
     server.rewrite_aof();
-    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
-    let paths = files.map(|file| file.expect("a file").path());
-    let base = paths.filter(|path| path.to_string_lossy().ends_with(".base.aof"));
-    let text = base.flat_map(|path| fs::read(path).expect("the AOF")).collect::<Vec<u8>>();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = String::from_utf8_lossy(&server.aof(".base.aof")).into_owned();
     for (command, key) in [("RF.LOADCHUNK", "lines"), ("BF.LOADCHUNK", "classic"), ("LC.LOADCHUNK", "counter")] {
         let written = format!("{command}\r\n${}\r\n{key}\r\n", key.len());
         assert!(text.contains(&written), "{command} {key}");

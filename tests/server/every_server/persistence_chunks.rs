@@ -8,37 +8,6 @@ use rollcall_testkit::server::{Server, Setup};
 
 const BAD_DATA: &str = "ERR received bad data";
 
-/// All replies of SCANDUMP, from the first chunk to the last.
-#[track_caller]
-fn dump(client: &mut Client, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
-    let (mut chunks, mut iterator) = (Vec::new(), 0);
-    loop {
-        let reply = client.list(&format!("{family}.SCANDUMP {key} {iterator}"));
-        let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
-        assert!(chunk.len() <= 16 << 20, "a chunk of {} bytes", chunk.len());
-        if *next == 0 {
-            assert!(chunk.is_empty(), "the end is an empty string");
-            return chunks;
-        }
-        assert!(!chunk.is_empty());
-        chunks.push((*next, chunk.clone()));
-        iterator = *next;
-    }
-}
-
-fn load(client: &mut Client, family: &str, key: &str, (iterator, chunk): &(i64, Vec<u8>)) -> Value {
-    let command = format!("{family}.LOADCHUNK");
-    client.call(&[command.as_bytes(), key.as_bytes(), iterator.to_string().as_bytes(), chunk])
-}
-
-#[track_caller]
-fn load_all(client: &mut Client, family: &str, key: &str, chunks: &[(i64, Vec<u8>)]) {
-    for chunk in chunks {
-        let reply = load(client, family, key, chunk);
-        assert_eq!(reply, Value::Okay, "{key} at {}: {}", chunk.0, show(&reply));
-    }
-}
-
 /// The bytes loaded and the bytes in total, from the error that a command on a partially loaded key returns.
 #[track_caller]
 fn progress(error: &str, family: &str) -> (u64, u64) {
@@ -51,7 +20,7 @@ fn progress(error: &str, family: &str) -> (u64, u64) {
 }
 
 /// A dump with at least two chunks, from a server that has the key `src`.
-fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
+fn several_chunks(client: &mut Client, family: &str) -> Vec<(String, Vec<u8>)> {
     match family {
         "BF" => {
             client.expect("BF.RESERVE src 0.01 4000000", "+OK");
@@ -64,7 +33,7 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
             add_many(client, "LC.ADD src", "item:", 0..20_000);
         }
     }
-    let chunks = dump(client, family, "src");
+    let chunks = client.chunks(family, "src");
     assert!(chunks.len() >= 2, "{family}: {} chunks", chunks.len());
     chunks
 }
@@ -80,33 +49,13 @@ fn every_kind_of_key_is_dumped_and_loaded() {
     let before = snapshot(&mut client);
     for key in before.keys() {
         let family = if key.starts_with("bf:") { "BF" } else { "LC" };
-        let chunks = dump(&mut client, family, key);
-        load_all(&mut other, family, key, &chunks);
+        let chunks = client.chunks(family, key);
+        other.load_all(family, key, &chunks);
     }
     assert_same(&snapshot(&mut other), &before);
     go_on(&mut client);
     go_on(&mut other);
     assert_same(&snapshot(&mut other), &snapshot(&mut client));
-}
-
-#[test]
-fn dumping_reads_only_and_can_be_resumed_anywhere() {
-    let server = Server::start();
-    let mut client = server.client();
-    let chunks = several_chunks(&mut client, "BF");
-    let before = (client.digest("src"), client.info("rdb_changes_since_last_save"));
-    for at in (0..chunks.len()).rev() {
-        let iterator = if at == 0 { 0 } else { chunks[at - 1].0 };
-        // RESP2 and RESP3 give the same chunks.
-        for mut client in [server.client(), server.client3()] {
-            let reply = client.list(&format!("BF.SCANDUMP src {iterator}"));
-            assert!(reply[0] == Value::Int(chunks[at].0) && reply[1] == Value::BulkString(chunks[at].1.clone()));
-        }
-    }
-    let last = chunks.last().expect("a chunk").0;
-    assert_eq!(show(&server.client().cmd(&format!("BF.SCANDUMP src {last}"))), "[0, \"\"]");
-    assert_eq!(show(&server.client3().cmd(&format!("BF.SCANDUMP src {last}"))), "[0, \"\"]");
-    assert_eq!((client.digest("src"), client.info("rdb_changes_since_last_save")), before);
 }
 
 #[test]
@@ -161,7 +110,7 @@ fn keys_being_loaded_answer_nothing_but_how_far_they_are() {
         };
         let mut last = None;
         for (at, chunk) in chunks.iter().enumerate() {
-            assert_eq!(load(&mut client, family, "k", chunk), Value::Okay);
+            assert_eq!(client.load(family, "k", chunk), Value::Okay);
             if at + 1 == chunks.len() {
                 break;
             }
@@ -193,15 +142,15 @@ fn keys_being_loaded_take_the_generic_commands() {
         let server = Server::start();
         let mut client = server.client();
         let chunks = several_chunks(&mut client, family);
-        assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);
+        assert_eq!(client.load(family, "k", &chunks[0]), Value::Okay);
         let kind = client.text("TYPE src");
         assert_eq!(client.text("TYPE k"), kind);
         client.expect("EXPIRE k 1000", "1");
         client.expect("PERSIST k", "1");
         assert!(client.int("MEMORY USAGE k") > 0);
         let digest = client.digest("k");
-        let Value::BulkString(payload) = client.cmd("DUMP k") else { panic!("a payload") };
-        assert_eq!(client.call(&[b"RESTORE", &b"restored"[..], b"0", &payload]), Value::Okay);
+        let payload = client.dump("k");
+        assert_eq!(client.restore("restored", &payload), Value::Okay);
         client.expect("COPY k copy", "1");
         client.expect("RENAME k renamed", "+OK");
         client.expect("SWAPDB 0 1", "+OK");
@@ -211,17 +160,17 @@ fn keys_being_loaded_take_the_generic_commands() {
             let probe = if family == "BF" { "BF.CARD" } else { "LC.COUNT" };
             progress(&client.error(&format!("{probe} {key}")), family);
             client.expect(&format!("PEXPIREAT {key} 4102444800000"), "1");
-            load_all(&mut client, family, key, &chunks[1..]);
+            client.load_all(family, key, &chunks[1..]);
             client.expect(&format!("PEXPIRETIME {key}"), "4102444800000");
             client.expect(&format!("PERSIST {key}"), "1");
             assert_eq!(client.digest(key), client.digest("src"), "{key}");
         }
-        assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);
+        assert_eq!(client.load(family, "k", &chunks[0]), Value::Okay);
         client.expect("DEL k", "1");
         client.expect("EXISTS k", "0");
-        assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);
+        assert_eq!(client.load(family, "k", &chunks[0]), Value::Okay);
         client.expect("UNLINK k", "1");
-        load_all(&mut client, family, "k", &chunks);
+        client.load_all(family, "k", &chunks);
         assert_eq!(client.digest("k"), client.digest("src"));
     }
 }
@@ -243,7 +192,7 @@ fn partially_loaded_keys_survive_a_restart_and_go_on() {
             let mut server = setup.start();
             for (at, chunk) in chunks.iter().enumerate() {
                 let mut client = server.client();
-                assert_eq!(load(&mut client, family, "k", chunk), Value::Okay, "{family} {how} at {at}");
+                assert_eq!(client.load(family, "k", chunk), Value::Okay, "{family} {how} at {at}");
                 let before = (client.digest("k"), show(&client.cmd(probe)));
                 match how {
                     "rdb" => server.save(),
@@ -265,31 +214,15 @@ fn complete_keys_take_no_chunks() {
         let server = Server::start();
         let mut client = server.client();
         client.cmd(make);
-        let chunks = dump(&mut client, family, "src");
+        let chunks = client.chunks(family, "src");
         client.expect("COPY src same", "1");
         client.cmd(&make.replace("src a b c", "other x y z"));
         for key in ["src", "same", "other"] {
             let digest = client.digest(key);
             for chunk in &chunks {
-                assert_eq!(error_text(&load(&mut client, family, key, chunk)).as_deref(), Some(BAD_DATA), "{key}");
+                assert_eq!(error_text(&client.load(family, key, chunk)).as_deref(), Some(BAD_DATA), "{key}");
             }
             assert_eq!(client.digest(key), digest);
-        }
-    }
-}
-
-#[test]
-fn chunks_of_the_other_family_are_rejected() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.cmd("BF.MADD f a b c");
-    client.cmd("LC.ADD c a b c");
-    for (family, other, key) in [("BF", "LC", "c"), ("LC", "BF", "f")] {
-        let chunks = dump(&mut client, other, key);
-        for chunk in &chunks {
-            let error = error_text(&load(&mut client, family, "new", chunk)).expect("an error");
-            assert!(error.starts_with("ERR "), "{error}");
-            client.expect("EXISTS new", "0");
         }
     }
 }
@@ -301,11 +234,11 @@ fn rejected_chunks_are_logged_in_a_line() {
     client.cmd("BF.MADD src a b c");
     client.cmd("LC.ADD src2 a b c");
     for (family, key) in [("BF", "src"), ("LC", "src2")] {
-        let (iterator, mut chunk) = dump(&mut client, family, key).swap_remove(0);
+        let (iterator, mut chunk) = client.chunks(family, key).swap_remove(0);
         let before = server.module_log().len();
         let middle = chunk.len() / 2;
         chunk[middle] ^= 4;
-        assert!(error_text(&load(&mut client, family, "k", &(iterator, chunk))).is_some());
+        assert!(error_text(&client.load(family, "k", &(iterator, chunk))).is_some());
         let log = server.module_log();
         assert_eq!(log.len(), before + 1, "{family}: {log:?}");
     }
@@ -317,7 +250,7 @@ fn chunks_wrap_no_more_than_a_limit_allows() {
     let chunks = several_chunks(&mut source.client(), "BF");
     let mut server = Server::with_args("max-key-bytes 1048576");
     let mut client = server.client();
-    let error = error_text(&load(&mut client, "BF", "k", &chunks[0])).expect("an error");
+    let error = error_text(&client.load("BF", "k", &chunks[0])).expect("an error");
     assert!(error.contains("max-key-bytes"), "{error}");
     client.expect("EXISTS k", "0");
     server.assert_up();

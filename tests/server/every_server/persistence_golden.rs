@@ -42,13 +42,6 @@ pub fn populate(client: &mut Client) {
     make(client, "changed", &more);
 }
 
-/// The base file of a rewritten AOF.
-fn rewritten(server: &Server) -> Vec<u8> {
-    let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
-    let mut paths = files.map(|file| file.expect("a file").path());
-    fs::read(paths.find(|path| path.to_string_lossy().ends_with(".base.aof")).expect("a base file")).expect("the AOF")
-}
-
 /// Writes the golden files if `make golden` asks for it.
 #[test]
 fn files_are_written_when_asked_for() {
@@ -64,7 +57,7 @@ fn files_are_written_when_asked_for() {
     server.save();
     fs::copy(server.dir().join("dump.rdb"), golden("dump.rdb")).expect("the RDB file");
     server.rewrite_aof();
-    fs::write(golden("rewritten.aof"), rewritten(&server)).expect("the AOF");
+    fs::write(golden("rewritten.aof"), server.aof(".base.aof")).expect("the AOF");
 }
 
 #[test]

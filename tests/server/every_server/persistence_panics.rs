@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use redis::Value;
-
 use crate::neighbour::hosted;
 use rollcall_testkit::client::{Client, error_text, show, wait_until};
 use rollcall_testkit::server::Server;
@@ -61,9 +59,9 @@ fn a_dump_that_a_panic_cut_off_is_not_restored() {
     let (mut server, mut client) = server_with_values("appendonly no");
     for key in ["counter", "lines", "classic"] {
         client.expect("HOST.BREAK RedisModule_SaveStringBuffer", "1");
-        let Value::BulkString(dump) = client.cmd(&format!("DUMP {key}")) else { panic!("{key} has no dump") };
+        let dump = client.dump(key);
         client.int("HOST.MEND");
-        let restored = client.call(&[b"RESTORE", b"restored".as_slice(), b"0", &dump]);
+        let restored = client.restore("restored", &dump);
         assert!(error_text(&restored).is_some(), "{key}: {}", show(&restored));
         client.expect("EXISTS restored", "0");
     }

@@ -4,38 +4,24 @@
 
 use redis::Value;
 
-use rollcall_fuzz::payload::{forge, module_value, rdb_file};
+use rollcall_fuzz::fields::Field::{Double, String as Bytes, Unsigned};
+use rollcall_fuzz::payload::{encode, rdb_file, split};
 use rollcall_testkit::client::{add_many, show, text};
 use rollcall_testkit::server::{Server, Setup};
 
-fn unsigned(value: u64) -> Vec<u8> {
-    [&[2, 0x81][..], &value.to_be_bytes()].concat()
-}
-
-fn double(value: f64) -> Vec<u8> {
-    [&[4][..], &value.to_le_bytes()].concat()
-}
-
-fn string(value: &[u8]) -> Vec<u8> {
-    [&[5, 0x80][..], &(value.len() as u32).to_be_bytes(), value].concat()
-}
-
 /// An empty filter for 100 items at an error rate of 0.01, as RedisBloom saved it with this encoding version.
-fn value(encoding: u64) -> Vec<u8> {
+fn payload(encoding: u64) -> Vec<u8> {
     const FORCE64_AND_NOROUND: u64 = 5;
-    let mut fields = vec![unsigned(0), unsigned(1)];
-    if encoding >= 2 {
-        fields.push(unsigned(FORCE64_AND_NOROUND));
+    let mut fields = [0, 1, FORCE64_AND_NOROUND, 3, 100].map(Unsigned).to_vec();
+    fields.extend([Double(0.005), Unsigned(8), Double(11.027_753_418_256_411), Unsigned(1152), Unsigned(0)]);
+    fields.extend([Bytes(vec![0; 144]), Unsigned(0)]);
+    // The number of bits and the power of two, the growth, and the options came later.
+    for (since, lacks) in [(1, 8..10), (4, 3..4), (2, 2..3)] {
+        if encoding < since {
+            fields.drain(lacks);
+        }
     }
-    if encoding >= 4 {
-        fields.push(unsigned(3));
-    }
-    fields.extend([unsigned(100), double(0.005), unsigned(8), double(11.027_753_418_256_411)]);
-    if encoding >= 1 {
-        fields.extend([unsigned(1152), unsigned(0)]);
-    }
-    fields.extend([string(&[0; 144]), unsigned(0)]);
-    [module_value("MBbloom--", encoding), fields.concat(), vec![0]].concat()
+    encode("MBbloom--", encoding, &fields)
 }
 
 /// The reasons for rejected values in the log, by field.
@@ -49,11 +35,10 @@ const OF_1_X: &str =
 #[test]
 fn encodings_that_have_64_bit_hashes_load_and_grow_as_they_did() {
     for (encoding, grown) in [(2, "200"), (3, "200"), (4, "300")] {
-        let by_file = Setup::default().line("appendonly no").file("dump.rdb", &rdb_file(&value(encoding))).start();
+        let by_file =
+            Setup::default().line("appendonly no").file("dump.rdb", &rdb_file(split(&payload(encoding)).0)).start();
         let by_payload = Server::start();
-        let payload = forge(&value(encoding), &[10, 0]);
-        let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
-        assert_eq!(by_payload.client().call(&words), Value::Okay, "{encoding}");
+        assert_eq!(by_payload.client().restore("k", &payload(encoding)), Value::Okay, "{encoding}");
         for server in [by_file, by_payload] {
             let mut client = server.client();
             assert_eq!(text(&client.list("BF.INFO k LAYOUT")[0]), "classic");
@@ -73,9 +58,7 @@ fn a_payload_of_another_encoding_is_rejected_with_a_line() {
     let mut client = server.client();
     let mut expected = Vec::new();
     for (encoding, why) in [(1, OF_1_X), (5, "encoding version: expected at most 4, got 5")] {
-        let payload = forge(&value(encoding), &[10, 0]);
-        let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
-        assert_eq!(show(&client.call(&words)), "-ERR Bad data format", "{encoding}");
+        assert_eq!(show(&client.restore("k", &payload(encoding))), "-ERR Bad data format", "{encoding}");
         expected.push(why);
     }
     assert_eq!(errors(&server.log()), expected);

@@ -4,7 +4,7 @@
 use redis::Value;
 
 use crate::every_server::replication_redisbloom::{chunks, load, peer, peer_server};
-use rollcall_testkit::client::{Client, error_text, show, wait_until};
+use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that create keys with parameters at and beyond the ends of their ranges.
@@ -41,7 +41,7 @@ fn whatever_is_accepted_is_loaded_again() {
     assert!(keys > 60, "{keys} keys");
     let before = digests(&mut client, keys);
     for key in 0..keys {
-        let Value::BulkString(payload) = client.cmd(&format!("DUMP k{key}")) else { panic!("DUMP k{key}") };
+        let payload = client.dump(&format!("k{key}"));
         let key = format!("k{key}");
         let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
         assert_eq!(client.call(&words), Value::Okay, "{key}");
@@ -59,7 +59,7 @@ fn whatever_is_accepted_is_loaded_again() {
     let mut client = server.client();
     client.expect("CONFIG SET aof-use-rdb-preamble no", "+OK");
     client.expect("CONFIG SET appendonly yes", "+OK");
-    wait_until("the AOF", || (client.info_number("aof_rewrite_in_progress") == 0).then_some(()));
+    server.wait_for_aof();
     client.expect("DEBUG LOADAOF", "+OK");
     assert_eq!(digests(&mut client, keys), before, "an AOF");
 }

@@ -3,12 +3,11 @@
 
 use redis::Value;
 
+use crate::every_server::commands_volatile::START;
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
 use rollcall_testkit::client::{add_many, show};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;
-
-const START: u64 = 1_700_000_000;
 
 /// The error begins with the code word STALE, so that clients need not compare the text.
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::beside::{MODES, Mode, assert_same_values, fill_classic, fill_counters, fill_lines, values};
 use crate::effects::{appended, appending, sent};
-use rollcall_testkit::client::{Client, show, wait_until, words};
+use rollcall_fuzz::random::Random;
+use rollcall_testkit::client::{Client, wait_until, words};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
 /// Panics unless the replica has the same values as the primary.
@@ -42,24 +43,20 @@ fn fill(client: &mut Client, mode: Mode) {
 
 /// Runs random commands that a primary of this mode accepts.
 fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl FnMut(u64)) {
-    let mut state = seed;
-    let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut random = Random::new(seed);
     let families: &[&str] = match mode {
         Mode::All => &["BF", "RF", "CLASSIC", "LC"],
         Mode::Beside => &["RF", "CLASSIC", "LC"],
         Mode::Lc => &["CLASSIC", "LC"],
     };
     for round in 0..400 {
-        let family = families[random(families.len() as u64) as usize];
+        let family = *random.of(families);
         let kind = if family == "BF" || family == "RF" { "lines" } else { family };
-        let (target, other) = (format!("{kind}{}", random(5)), format!("{kind}{}", random(5)));
-        let items: Vec<_> = (0..=random(20)).map(|_| format!("i{}", random(300))).collect();
+        let (target, other) = (format!("{kind}{}", random.below(5)), format!("{kind}{}", random.below(5)));
+        let items: Vec<_> = (0..=random.below(20)).map(|_| format!("i{}", random.below(300))).collect();
         let items = items.join(" ");
         let layout = if mode == Mode::All { "LAYOUT classic" } else { "" };
-        let line = match (family, random(16)) {
+        let line = match (family, random.below(16)) {
             (_, 0) => format!("DEL {target}"),
             (_, 1) => format!("RENAME {target} {other}"),
             // RedisBloom's filters do not support COPY.
@@ -79,7 +76,7 @@ fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl Fn
             (_, 8) => format!("{family}.INSERT {target} WINDOW 40 MANUAL REFRESH CAPACITY 9 ITEMS {items}"),
             (_, 9) => format!("{family}.ADMIT {target} LIMIT 40 CAPACITY 20 ITEMS {items}"),
             (_, 10) => format!("{family}.INSERT {target} LAYOUT lines SEED 5 ITEMS {items}"),
-            (_, 11) => format!("{family}.ADD {target} one{}", random(50)),
+            (_, 11) => format!("{family}.ADD {target} one{}", random.below(50)),
             _ => format!("{family}.MADD {target} {items}"),
         };
         client.send(&words(&line));
@@ -88,14 +85,6 @@ fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl Fn
             after(round);
         }
     }
-}
-
-/// Waits until the server has written its first AOF. Until then it does not shut down.
-fn wait_for_aof(client: &mut Client) {
-    wait_until("the AOF", || {
-        let idle = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
-        (idle == [0, 0] && client.info_number("aof_enabled") == 1).then_some(())
-    });
 }
 
 /// Tests replicas of every mode with a primary of `primary_mode`: full synchronisation, the replication stream, and a
@@ -123,7 +112,7 @@ fn follow(primary_mode: Mode) {
         assert_eq!(other.info("total_error_replies"), "0", "{what}: {}", other.text("INFO errorstats"));
         // The replica's own AOF has the same values.
         let before = values(&mut other);
-        wait_for_aof(&mut other);
+        replica.wait_for_aof();
         replica.restart();
         assert_same_values(&before, &values(&mut replica.client()), &format!("{what}, restarted"));
     }
@@ -142,25 +131,6 @@ fn every_mode_follows_a_primary_beside_another_module() {
 #[test]
 fn every_mode_follows_a_primary_of_counters() {
     follow(Mode::Lc);
-}
-
-#[test]
-fn classic_filters_of_a_primary_are_redisblooms_on_the_replica() {
-    let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let primary = Mode::All.setup(&peer).start();
-    let mut client = primary.client();
-    fill_classic(&mut client, true);
-    let replica = replica_of(&primary, Mode::Beside, &peer, OTHER_DEFAULTS);
-    client.cmd("RF.ADD classic more");
-    client.cmd("BF.MADD classics more items");
-    replica.wait_synced(&primary);
-    let mut other = replica.client();
-    for key in ["classic", "classics"] {
-        other.expect(&format!("TYPE {key}"), "+MBbloom--");
-        other.expect(&format!("BF.MEXISTS {key} item:1 more nothing"), "[1, 1, 0]");
-        assert_eq!(show(&other.cmd(&format!("BF.INFO {key}"))), show(&client.cmd(&format!("BF.INFO {key}"))));
-        other.expect(&format!("RF.EXISTS {key} item:1"), "-WRONGTYPE *");
-    }
 }
 
 #[test]
@@ -273,7 +243,7 @@ fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     for _ in 0..200 {
         add(&mut client);
     }
-    wait_for_aof(&mut client);
+    server.wait_for_aof();
     add(&mut client);
     let before = values(&mut client);
     server.restart_as(|setup| Mode::Lc.of(setup, &peer).line("appendonly yes"));

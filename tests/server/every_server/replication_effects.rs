@@ -3,7 +3,6 @@
 
 use redis::Value;
 
-use crate::beside::{chunks, load};
 use rollcall_testkit::client::{Client, add_many, error_text, show, text};
 use rollcall_testkit::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
 use rollcall_testkit::pair::Pair;
@@ -246,11 +245,11 @@ fn chunks_are_sent_one_by_one() {
     add_many(&mut client, "BF.MADD src", "item:", 0..5000);
     add_many(&mut client, "LC.ADD src2", "item:", 0..5000);
     for (family, key) in [("BF", "src"), ("LC", "src2")] {
-        for chunk in chunks(&mut client, family, key) {
-            assert_eq!(load(&mut client, family, "copy", &chunk), Value::Okay);
+        for chunk in client.chunks(family, key) {
+            assert_eq!(client.load(family, "copy", &chunk), Value::Okay);
             pair.assert_equal("a chunk");
             let before = pair.marks();
-            assert!(error_text(&load(&mut client, family, "copy", &chunk)).is_some(), "the same chunk again");
+            assert!(error_text(&client.load(family, "copy", &chunk)).is_some(), "the same chunk again");
             assert_eq!(pair.marks(), before);
         }
         assert_eq!(pair.replica.client().digest("copy"), client.digest(key));

@@ -4,8 +4,6 @@
 //! A regression test: imports were not exempt from the limits. Redis 8.10.2 reported the move as completed, and every
 //! key above a limit was lost.
 
-use redis::Value;
-
 use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
 use rollcall_testkit::cluster::{self, add_replica, cluster, cluster_of, ended_moves};
 use rollcall_testkit::fixture::figures;
@@ -118,13 +116,12 @@ fn assert_limited(to: &Server, payload: &[u8]) {
         let error = to.client().error("COPY {b}large {b}copy");
         assert_eq!(error.to_lowercase(), "err module key failed to copy");
     }
-    let reply = to.client().call(&[b"RESTORE", b"{b}copy".as_slice(), b"0", payload]);
+    let reply = to.client().restore("{b}copy", payload);
     assert!(error_text(&reply).is_some_and(|error| error.contains("Bad data format")), "{}", show(&reply));
 }
 
 fn dump(server: &Server, key: &str) -> Vec<u8> {
-    let Value::BulkString(payload) = server.client().cmd(&format!("DUMP {key}")) else { panic!("no payload") };
-    payload
+    server.client().dump(key)
 }
 
 #[test]

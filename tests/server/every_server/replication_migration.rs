@@ -243,9 +243,8 @@ fn assert_rollback(ours: &Server, peer: &Path) {
     let (mut here, mut back) = (ours.client(), again.client());
     let keys = lasting(&mut here);
     for key in &keys {
-        let Value::BulkString(payload) = here.call(&["DUMP", key]) else { panic!("DUMP {key}") };
-        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
-        assert_eq!(back.call(&words), Value::Okay, "{key}");
+        let payload = here.dump(key);
+        assert_eq!(back.restore(key, &payload), Value::Okay, "{key}");
         back.expect(&format!("DEL {key}"), "1");
         let dump = chunks(&mut here, key);
         load(&mut back, key, &dump);
@@ -259,7 +258,7 @@ fn assert_rollback(ours: &Server, peer: &Path) {
         assert!(here.call(&words) == back.call(&words), "{key}");
         assert!(said(&mut here, key) == said(&mut back, key), "{key}");
         // A dump by RedisBloom can be loaded into this module again.
-        let Value::BulkString(payload) = back.call(&["DUMP", key]) else { panic!("DUMP {key}") };
+        let payload = back.dump(key);
         let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
         assert_eq!(here.call(&words), Value::Okay, "{key}");
     }

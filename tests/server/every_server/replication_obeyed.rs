@@ -9,7 +9,7 @@ use redis::Value;
 
 use crate::effects::appended;
 use crate::every_server::replication_redisbloom::{chunks, items, load, peer, with};
-use rollcall_testkit::client::{Client, error_text, pack, show, text, wait_until, words};
+use rollcall_testkit::client::{Client, error_text, pack, show, text, words};
 use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that RedisBloom accepts, each with a key of its own as second word. `true` means that this module rejects
@@ -143,10 +143,7 @@ fn all_that_redisbloom_takes_arrives() {
     replica.replicate(&theirs);
     let mut here = replica.client();
     // From now on, received commands are appended to the replica's AOF.
-    wait_until("the AOF to begin anew", || {
-        let rewriting = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| here.info_number(field));
-        (rewriting == [0, 0]).then_some(())
-    });
+    replica.wait_for_aof();
     let (mut client, mut ours) = (theirs.client(), strict.client());
     for (line, is_rejected) in TAKEN {
         assert_no_error(line, &client.cmd(line));

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use redis::Value;
 
-use crate::beside;
-use rollcall_testkit::client::{Client, text, wait_until};
+use rollcall_testkit::client::{Client, text};
 use rollcall_testkit::server::{Server, Setup};
 
 /// The path of RedisBloom's module, if `ROLLCALL_PEER` names one.
@@ -69,7 +68,7 @@ pub fn assert_alike(one: &mut Client, other: &mut Client) {
 }
 
 pub fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
-    beside::chunks(client, "BF", key)
+    client.chunks("BF", key)
 }
 
 /// The header and the payload of a dump. RedisBloom cuts a payload after 16 MiB, this module after 1 MiB.
@@ -78,9 +77,7 @@ pub fn bytes(chunks: &[(String, Vec<u8>)]) -> (&[u8], Vec<u8>) {
 }
 
 pub fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
-    for chunk in chunks {
-        assert_eq!(beside::load(client, "BF", key, chunk), Value::Okay, "{key} {}", chunk.0);
-    }
+    client.load_all("BF", key, chunks);
 }
 
 #[test]
@@ -126,9 +123,8 @@ fn dumps_come_and_go_back() {
     // A filter that was moved by DUMP and RESTORE grows like the original.
     one.expect("FLUSHALL", "+OK");
     for (key, _) in SHAPES.iter().filter(|(key, _)| *key != "big") {
-        let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
-        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
-        assert_eq!(one.call(&words), Value::Okay, "{key}");
+        let payload = other.dump(key);
+        assert_eq!(one.restore(key, &payload), Value::Okay, "{key}");
         assert_eq!(text(&one.list(&format!("BF.INFO {key} LAYOUT"))[0]), "classic");
         let words = items("grown", 500);
         let words = with(&["BF.MADD", key], &words);
@@ -184,34 +180,4 @@ fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     let log = ours.wait_ended();
     assert_eq!(log.matches(WHY).count(), 3, "{log}");
     assert!(!log.contains("crashed"), "{log}");
-}
-
-#[test]
-fn a_replica_of_a_live_primary_follows_and_is_promoted() {
-    let Some(peer) = peer() else { return };
-    let (theirs, ours) = (peer_server(&peer), Server::with_args("bf-layout classic"));
-    let mut primary = theirs.client();
-    populate(&mut primary);
-    ours.replicate(&theirs);
-    for round in 0..20 {
-        for (key, _) in SHAPES {
-            primary.call(&with(&["BF.MADD", key], &items(&format!("round:{round}"), 40)));
-        }
-    }
-    primary.expect("BF.RESERVE late 0.01 50 EXPANSION 4", "+OK");
-    primary.cmd("BF.INSERT later CAPACITY 10 ERROR 0.1 ITEMS a b c");
-    ours.wait_synced(&theirs);
-    assert_alike(&mut ours.client(), &mut primary);
-    for key in ["late", "later"] {
-        assert!(said(&mut ours.client(), key) == said(&mut primary, key), "{key}");
-    }
-    let mut promoted = ours.client();
-    promoted.expect("REPLICAOF NO ONE", "+OK");
-    wait_until("the promotion", || (promoted.info("role") == "master").then_some(()));
-    let words = items("after", 500);
-    for (key, _) in SHAPES {
-        let words = with(&["BF.MADD", key], &words);
-        assert!(promoted.call(&words) == primary.call(&words), "{key}");
-    }
-    assert_alike(&mut promoted, &mut primary);
 }

@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::Value;
-
 use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, items, load, peer, peer_server, populate, said, with,
 };
@@ -33,45 +31,18 @@ fn our_file_is_one_of_redisbloom() {
 }
 
 #[test]
-fn our_payloads_are_restored_there_and_theirs_here() {
-    let Some(peer) = peer() else { return };
-    let (server, theirs) = (ours().start(), peer_server(&peer));
-    let (mut client, mut other) = (server.client(), theirs.client());
-    populate(&mut client);
-    for (key, _) in SHAPES.iter().filter(|(key, _)| *key != "big") {
-        let Value::BulkString(payload) = client.call(&["DUMP", key]) else { panic!("DUMP {key}") };
-        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
-        assert_eq!(other.call(&words), Value::Okay, "{key}");
-        let words = items("grown", 500);
-        let words = with(&["BF.MADD", key], &words);
-        assert!(client.call(&words) == other.call(&words), "{key}");
-        assert!(said(&mut client, key) == said(&mut other, key), "{key}");
-        // A filter that RedisBloom dumps loads here as the same filter.
-        let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
-        let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
-        assert_eq!(client.call(&words), Value::Okay, "{key}");
-        assert_eq!(type_of(&mut client, key), "MBbloom--");
-        assert!(said(&mut client, key) == said(&mut other, key), "{key}");
-    }
-}
-
-#[test]
 fn our_aof_is_loaded_there() {
     let Some(peer) = peer() else { return };
     let server = ours().line("aof-use-rdb-preamble no").start();
     let mut client = server.client();
     populate(&mut client);
     client.expect("CONFIG SET appendonly yes", "+OK");
-    wait_until("the AOF", || (client.info_number("aof_rewrite_in_progress") == 0).then_some(()));
+    server.wait_for_aof();
     client.expect("BF.RESERVE after 0.01 50 EXPANSION 4", "+OK");
     client.cmd("BF.INSERT later CAPACITY 10 ERROR 0.1 NONSCALING EXPANSION 3 ITEMS a b c");
     client.cmd("BF.ADD made a");
-    let folder = server.dir().join("appendonlydir");
-    let files = std::fs::read_dir(folder).expect("the folder of the AOF").map(|file| file.expect("a file").path());
-    let mut aofs: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "aof")).collect();
     // The base file comes first, then the appended commands.
-    aofs.sort();
-    let all = aofs.iter().flat_map(|file| std::fs::read(file).expect("an AOF")).collect::<Vec<u8>>();
+    let all = server.aof(".aof");
     let theirs = Setup::default()
         .without_module()
         .module_before(&peer)

@@ -4,11 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::every_server::commands_sets::{card, members};
+use crate::every_server::commands_volatile::START;
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
-
-/// The Unix time at which a slice begins, for windows with slices of ten seconds.
-const START: u64 = 1_700_000_000;
 
 fn set(names: &str) -> BTreeSet<String> {
     names.split_whitespace().map(str::to_owned).collect()

@@ -86,18 +86,3 @@ fn a_replica_that_lost_the_stream_loads_beside_what_it_has() {
     assert_same(&snapshot(&mut replica.client()), &snapshot(&mut primary.client()));
     assert_loads_directly(&replica);
 }
-
-#[test]
-fn partially_loaded_keys_are_synchronised_as_they_are() {
-    let (primary, replica) = (Server::start(), Server::start());
-    let mut client = primary.client();
-    big_filter(&mut client);
-    let redis::Value::Array(reply) = client.cmd("BF.SCANDUMP bf:big 0") else { panic!("an array") };
-    let [redis::Value::Int(next), redis::Value::BulkString(chunk)] = &reply[..] else { panic!("{reply:?}") };
-    let next = next.to_string();
-    let load: [&[u8]; 4] = [b"BF.LOADCHUNK", b"bf:half", next.as_bytes(), chunk];
-    assert_eq!(client.call(&load), redis::Value::Okay);
-    replica.replicate(&primary);
-    assert_same(&snapshot(&mut replica.client()), &snapshot(&mut client));
-    replica.client().expect("BF.CARD bf:half", "-ERR filter is still loading: *");
-}

@@ -1,34 +1,21 @@
 //! Tests windows on primaries and replicas with different clocks: the values are equal, whatever the clocks say.
 
+use crate::every_server::commands_volatile::{SLICE, START};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
+use crate::every_server::commands_windows_clock::{WINDOW, YEAR, exists};
 use crate::neighbour::neighbour;
-use rollcall_testkit::client::{Client, add_many, error_text, pack, show, wait_until, words};
+use rollcall_fuzz::random::Random;
+use rollcall_testkit::client::{add_many, error_text, pack, show, words};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Setup;
-
-/// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
-const SLICE: u64 = 170_000_000;
-const START: u64 = SLICE * 10;
-const YEAR: u64 = 365 * 86_400;
-const WINDOW: &str = "WINDOW 40 SLICES 4";
 
 /// A primary and a replica with a clock each. The replica's AOF shows which commands it received.
 fn pair(primary: &Clock, replica: &Clock) -> Pair {
     let pair = Pair::of(primary.setup(), replica.setup().line("appendonly yes").line("appendfsync always"));
     // The AOF is rewritten after the first synchronisation. From then on it shows all received commands.
-    let mut client = pair.replica.client();
-    wait_until("the AOF to begin anew", || {
-        let rewriting = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
-        (rewriting == [0, 0]).then_some(())
-    });
+    pair.replica.wait_for_aof();
     pair
-}
-
-/// Whether an item is found in the key `k`.
-#[track_caller]
-fn exists(client: &mut Client, family: &str, item: &str) -> bool {
-    client.int(&format!("{family}.EXISTS k {item}")) == 1
 }
 
 /// A module deletes the key at the event of the window's move. The deletion was once replicated before the items that
@@ -309,61 +296,46 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
     let mut pair =
         Pair::of(here.setup().line("appendonly yes").args("bf-initial-size 20 lc-exact-limit 12"), there.setup());
     let mut client = pair.primary.client();
-    // A fixed pseudo-random sequence, by Knuth's MMIX generator.
-    let mut state = 4242_u64;
-    let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut random = Random::new(4242);
     for round in 0..4000 {
         for clock in [&here, &there] {
-            match random(40) {
-                0..6 => clock.pass(random(15)),
-                6 => clock.pass(random(100)),
+            match random.below(40) {
+                0..6 => clock.pass(random.below(15)),
+                6 => clock.pass(random.below(100)),
                 7 => clock.pass(YEAR),
-                8 | 9 => clock.set(START + random(400)),
+                8 | 9 => clock.set(START + random.below(400)),
                 _ => {}
             }
         }
-        let family = ["BF", "LC"][random(2) as usize];
+        let family = ["BF", "LC"][random.below(2) as usize];
         let key = |n: u64| format!("{}{n}", family.to_lowercase());
-        let (target, other) = (key(random(6)), key(random(6)));
-        let items: Vec<_> = (0..=random(30)).map(|_| format!("i{}", random(400))).collect();
+        let (target, other) = (key(random.below(6)), key(random.below(6)));
+        let items: Vec<_> = (0..=random.below(30)).map(|_| format!("i{}", random.below(400))).collect();
         let items = items.join(" ");
-        let options = match random(14) {
+        let options = match random.below(14) {
             0..3 => "WINDOW 40 SLICES 4",
             3 => "WINDOW 400 SLICES 40",
             4 => "WINDOW 40 SLICES 4 MANUAL",
             5 if family == "BF" => "WINDOW 40 SLICES 4 REFRESH",
             6 if family == "BF" => "WINDOW 40 SLICES 4 MANUAL REFRESH",
             8 => "WINDOW 7",
-            9 => {
-                if family == "BF" {
-                    "CAPACITY 10 NONSCALING"
-                } else {
-                    "ERROR 0.2 EXACT 5"
-                }
-            }
-            10 => {
-                if family == "BF" {
-                    "CAPACITY 10 EXPANSION 3 ERROR 0.1"
-                } else {
-                    "EXACT 0"
-                }
-            }
+            9 if family == "BF" => "CAPACITY 10 NONSCALING",
+            9 => "ERROR 0.2 EXACT 5",
+            10 if family == "BF" => "CAPACITY 10 EXPANSION 3 ERROR 0.1",
+            10 => "EXACT 0",
             11 => "SEED 5",
             _ => "",
         };
-        let line = match random(26) {
+        let line = match random.below(26) {
             0 => format!("DEL {target}"),
             1 | 2 => format!("{family}.MERGE {target} {other}"),
-            3 => format!("{family}.MERGE {target} {other} {}", key(random(6))),
+            3 => format!("{family}.MERGE {target} {other} {}", key(random.below(6))),
             4 => format!("{family}.CLEAR {target}"),
             5 => format!("RENAME {target} {other}"),
             6 => format!("COPY {target} {other} REPLACE"),
-            7 => format!("{family}.ADVANCE {target} {}", random(60)),
+            7 => format!("{family}.ADVANCE {target} {}", random.below(60)),
             8 => format!("{family}.ADVANCE {target} {}", here.now() / 10),
-            9 if random(4) == 0 => format!("{family}.ADVANCE {target} CLOCK"),
+            9 if random.below(4) == 0 => format!("{family}.ADVANCE {target} CLOCK"),
             10..16 => format!("{family}.INSERT {target} {options} ITEMS {items}"),
             24 if family == "BF" => format!("BF.RESERVE {target} 0.05 15 NONSCALING"),
             24 => format!("LC.RESERVE {target} EXACT 3"),
@@ -371,8 +343,8 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
             25 => format!("LC.REM {target} {items}"),
             16..19 => {
                 // The clocks pass years, and the digest of all keys has those that have expired.
-                let flags = ["", "ALL", "DRYRUN", "ALL EX 10000000000"][random(4) as usize];
-                format!("{family}.ADMIT {target} LIMIT {} {flags} {options} ITEMS {items}", random(60))
+                let flags = ["", "ALL", "DRYRUN", "ALL EX 10000000000"][random.below(4) as usize];
+                format!("{family}.ADMIT {target} LIMIT {} {flags} {options} ITEMS {items}", random.below(60))
             }
             _ if family == "BF" => format!("BF.MADD {target} {items}"),
             _ => format!("LC.ADD {target} {items}"),

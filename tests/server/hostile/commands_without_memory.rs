@@ -281,7 +281,7 @@ fn what_the_system_does_not_give_is_an_error() {
         fails(&mut client, &with_items(&format!("BF.MADD {key}"), "out:", 0..20));
         fails(&mut client, &with_items(&format!("BF.INSERT {key} ITEMS"), "out:", 0..20));
     }
-    let Value::BulkString(payload) = client.cmd("DUMP ballast:0") else { panic!("a payload") };
+    let payload = client.dump("ballast:0");
     fails(&mut client, &[b"RESTORE", &b"new"[..], b"0", &payload]);
     load_fails(&mut client, "ballast:0");
     load_fails(&mut client, "k:window");
