@@ -1,5 +1,16 @@
 //! Methods that make tests shorter.
 
+use crate::heap::Mover;
+
+/// A mover that copies.
+pub(crate) struct Copier;
+
+impl Mover for Copier {
+    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
+        buffer.into_iter().collect()
+    }
+}
+
 /// Changes at the newest slice or at a given time.
 macro_rules! short_forms {
     ($value:ty) => {

@@ -13,8 +13,8 @@ use super::changes::MAX_SUB_FILTERS;
 use super::*;
 use crate::admission::{Admission, Terms};
 use crate::error::Parameter;
-use crate::heap::Mover;
-use crate::live::{BLOCK, Value};
+use crate::live::tests::Copier;
+use crate::live::{BLOCK, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
@@ -23,14 +23,6 @@ crate::live::tests::short_forms!(BloomFilter);
 impl BloomFilter {
     pub(crate) fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         self.live(Time::Reached).merge(others, limit)
-    }
-}
-
-struct Copier;
-
-impl Mover for Copier {
-    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
-        buffer.into_vec().into_boxed_slice()
     }
 }
 

@@ -312,22 +312,6 @@ mod tests {
         (1e-300, 131, 7, 1503.122904805993,  [3, 2951, 295046586, 3244071518304]),
     ];
 
-    /// The error rate of a filter, and for its first sub-filter `b`, `g`, the bits per item, and the number of lines
-    /// for 10^8 items.
-    #[rustfmt::skip]
-    const FIRST_SHAPES: [(f64, u32, u32, f64, u64); 10] = [
-        (0.1,   1, 3, 5.0777033903788598, 996_698),
-        (0.05,  1, 4, 6.559_135_725_413_811, 1_287_487),
-        (0.02,  1, 6, 8.576_665_170_808_138, 1_683_506),
-        (0.01,  1, 7, 10.163201714689824, 1_994_926),
-        (0.005, 2, 4, 11.358595197451355, 2_229_569),
-        (0.001, 2, 5, 14.8568672101867,   2_916_241),
-        (1e-4,  2, 6, 20.089779755999942, 3_943_405),
-        (1e-5,  3, 5, 24.782_028_644_783_38, 4_864_442),
-        (1e-6,  3, 6, 30.007382872406305, 5_890_122),
-        (1e-9,  4, 7, 45.258_853_851_713_29, 8_883_818),
-    ];
-
     fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
         Params { error_rate, capacity, expansion, seed: 0 }
     }
@@ -345,16 +329,6 @@ mod tests {
                 assert_eq!(geometry(error_rate, capacity), Ok(expected), "{error_rate} {capacity}");
             }
             assert!((bits_per_item(error_rate) / c - 1.0).abs() < 1e-8, "{error_rate}");
-        }
-    }
-
-    #[test]
-    fn shapes_of_first_sub_filters_are_pinned() {
-        for (error_rate, b, g, c, num_lines) in FIRST_SHAPES {
-            let first = sub_filter_rate(&params(error_rate, 1, 2), 0);
-            let expected = Geometry { lines_per_item: b, probes_per_line: g, num_lines };
-            assert_eq!(geometry(first, 100_000_000), Ok(expected), "{error_rate}");
-            assert!((bits_per_item(first) / c - 1.0).abs() < 1e-8, "{error_rate}");
         }
     }
 

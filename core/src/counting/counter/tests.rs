@@ -5,7 +5,6 @@ use crate::counting::held::ring::own_bytes;
 use crate::heap::Mover;
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::ClockSource;
-use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
 /// Error rates of counters with different layouts. Their segment bits are 8, 10, 12, 14, 11 and 16.
@@ -36,34 +35,6 @@ pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
 }
 
 #[test]
-fn parameters_outside_their_ranges_are_rejected() {
-    let good = params(0.01, 250);
-    let bad = [
-        Params { error_rate: 0.002_499, ..good },
-        Params { error_rate: 0.251, ..good },
-        Params { error_rate: f64::NAN, ..good },
-        Params { exact_limit: 65_537, exact_bytes: 16 << 10, ..good },
-        Params { exact_bytes: 0, ..good },
-        Params { exact_bytes: Params::MAX_EXACT_BYTES + 1, ..good },
-    ];
-    for params in bad {
-        assert!(matches!(Counter::new(params), Err(Error::OutOfRange { .. })), "{params:?}");
-    }
-}
-
-#[test]
-fn an_empty_counter_is_small() {
-    for exact_limit in [0, 250] {
-        let counter = counter(params(0.0025, exact_limit), []);
-        assert!(counter.size_bytes() <= 224, "{} bytes", counter.size_bytes());
-        assert!(exact_limit == 0 || counter.size_bytes() == own_bytes(false));
-        assert_eq!(counter.count(), 0);
-        assert_eq!(counter.standard_error(), 0.0);
-        assert_eq!(counter.is_exact(), exact_limit > 0);
-    }
-}
-
-#[test]
 fn a_seeded_run_is_pinned() {
     // The expected set bits, estimates and XXH3-64 of the bitmaps are from a separate program.
     let runs = [
@@ -77,18 +48,6 @@ fn a_seeded_run_is_pinned() {
         assert_eq!(format!("{:.6}", counter.estimate()), estimate);
         assert_eq!(hash64(bytemuck::cast_slice(&words(&counter)), 0), hash);
     }
-}
-
-#[test]
-fn members_are_listed_until_it_estimates() {
-    let mut counter = counter(params(0.01, 3), [1, 2, 1, 3]);
-    let listed: Vec<_> = counter.members().unwrap().collect();
-    assert_eq!(listed, [b"user:1", b"user:2", b"user:3"]);
-    assert!(!counter.add(b"user:3", &Unlimited).unwrap());
-    assert!(counter.add(b"user:4", &Unlimited).unwrap());
-    let not_exact = Error::NotExact { exact_limit: 3, exact_bytes: Params::DEFAULT_EXACT_BYTES };
-    assert_eq!(counter.members().err(), Some(not_exact));
-    assert_eq!((counter.count(), counter.set_bits()), (4, 4));
 }
 
 #[test]
@@ -226,44 +185,7 @@ fn a_list_into_a_new_counter_takes_no_more_than_its_members_one_by_one() {
     }
 }
 
-#[test]
-fn sizes_are_the_sum_of_the_allocations() {
-    for items in [0, 10, 300, 5000] {
-        let counter = counter(params(0.01, 250), 0..items);
-        let mut bytes = size_of::<Counter>();
-        counter.heap_layouts(&mut |layout| bytes += layout.size());
-        assert_eq!(counter.size_bytes(), bytes as u64);
-    }
-}
-
 proptest! {
-    #[test]
-    fn adding_in_any_order_and_any_batches_is_the_same(
-        numbers in vec(0u64..4000, 0..1500),
-        rate in 0..RATES.len(),
-        exact_limit in 0u32..200,
-        batch in 1usize..100,
-    ) {
-        let params = params(RATES[rate], exact_limit);
-        let one_by_one = counter(params, numbers.iter().copied());
-        let mut backwards = Counter::new(params).unwrap();
-        let mut changed = 0;
-        let items: Vec<_> = numbers.iter().rev().map(|number| format!("user:{number}")).collect();
-        for items in items.chunks(batch) {
-            let mut added = vec![];
-            backwards.add_all(items.iter().map(String::as_bytes), &Unlimited, |new| added.push(new)).unwrap();
-            prop_assert_eq!(added.len(), items.len());
-            changed += added.iter().filter(|&&added| added).count() as u64;
-        }
-        prop_assert_eq!(words(&one_by_one), words(&backwards));
-        prop_assert_eq!(one_by_one.is_exact(), backwards.is_exact());
-        prop_assert_eq!(one_by_one.lower_bound(), backwards.lower_bound());
-        prop_assert_eq!(one_by_one.count(), backwards.count());
-        if backwards.is_exact() {
-            prop_assert_eq!(changed, backwards.count());
-        }
-    }
-
     #[test]
     fn the_count_never_falls_by_an_addition(
         seed in any::<u64>(),
@@ -296,25 +218,5 @@ proptest! {
         prop_assert_eq!(in_lists.lower_bound(), one_by_one.lower_bound());
         prop_assert_eq!(in_lists.estimate(), one_by_one.estimate());
         prop_assert!(u64::from(in_lists.lower_bound()) <= u64::from(exact_limit) + 1);
-    }
-
-    #[test]
-    fn representations_hold_the_same_slots(numbers in btree_set(any::<u64>(), 0..600), rate in 0..RATES.len()) {
-        let exact = counter(params(RATES[rate], 1000), numbers.iter().copied());
-        let estimating = counter(params(RATES[rate], 0), numbers.iter().copied());
-        prop_assert!(exact.is_exact() && !estimating.is_exact());
-        prop_assert_eq!(exact.count(), numbers.len() as u64);
-        prop_assert_eq!(words(&exact), words(&estimating));
-    }
-
-    #[test]
-    fn adding_again_changes_nothing(numbers in vec(0u64..2000, 0..1000), exact_limit in 0u32..300) {
-        let mut counter = counter(params(RATES[2], exact_limit), numbers.iter().copied());
-        let before = (words(&counter), counter.estimate());
-        for number in numbers {
-            let changed = counter.add(format!("user:{number}").as_bytes(), &Unlimited).unwrap();
-            prop_assert!(!changed);
-        }
-        prop_assert_eq!((words(&counter), counter.estimate()), before);
     }
 }

@@ -185,7 +185,7 @@ mod tests {
     use crate::counting::held::members::tests::LOOKED_AT;
     use crate::counting::sets::tests::large;
     use crate::counting::view::tests::standing;
-    use crate::error::Parameter;
+
     use crate::size_limit::Unlimited;
 
     const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 1000, seed: 7 };
@@ -196,17 +196,6 @@ mod tests {
             counter.add([member], &Unlimited).unwrap();
         });
         counter
-    }
-
-    #[test]
-    fn an_estimate_answers_no_question_about_members() {
-        let (exact, estimate) = (counter(PARAMS, 0..20), counter(PARAMS, 0..21));
-        let rejected = Error::NotExact { exact_limit: 20, exact_bytes: 1000 };
-        assert_eq!(estimate.contains([0]), Err(rejected.clone()));
-        assert_eq!(estimate.members_beyond(&[&exact]), Err(rejected.clone()));
-        assert_eq!(exact.members_beyond(&[&exact, &estimate]), Err(rejected));
-        let foreign = counter(Params { seed: 8, ..PARAMS }, 0..2);
-        assert_eq!(exact.members_beyond(&[&foreign]), Err(Error::incompatible(Parameter::Seed, 7, 8)));
     }
 
     #[test]

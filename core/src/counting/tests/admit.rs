@@ -100,35 +100,6 @@ proptest! {
     }
 }
 
-/// A known member is never rejected, and a call renews it, even if the counter is full and nothing else changes. Sets
-/// of several kinds hold the members, by their number.
-#[test]
-fn a_known_member_is_renewed_in_a_full_counter() {
-    for members in [2, 5, 100, 300] {
-        let params = Params { exact_bytes: 4 * members, ..params(members, 0.05) };
-        let mut pair = Pair::new(params, window(6, ClockSource::System), NOON);
-        let terms = Terms { limit: members.into(), ..LIMIT };
-        pair.admit(&(0..members).collect::<Vec<_>>(), terms, NOON);
-        let other = members;
-        // In the last call but one the other moves the window, and the known member alone is renewed after that.
-        for (passed, items, newest) in [
-            (10, &[0][..], &[0][..]),
-            (10, &[0], &[0]),
-            (25, &[other, 0], &[0]),
-            (69, &[other], &[]),
-            (70, &[other], &[other]),
-            (70, &[0], &[0, other]),
-        ] {
-            pair.admit(items, terms, NOON + passed);
-            pair.check(NOON + passed);
-            let slice = (NOON + passed) / 10;
-            let seen = pair.counter.view_of_slice(slice.into()).members().unwrap().map(|member| number(&member.text()));
-            assert_eq!(seen.collect::<BTreeSet<_>>(), newest.iter().copied().collect(), "{members}, {passed}");
-        }
-        assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([0, other]));
-    }
-}
-
 #[test]
 fn an_estimate_that_is_dead_lets_in_again() {
     let mut counter =

@@ -77,19 +77,6 @@ fn estimates_remove_nothing() {
     }
 }
 
-#[test]
-fn the_last_member_leaves_the_parameters() {
-    let mut counter = plain(params(20, 0.02), []);
-    let empty = counter.size_bytes();
-    for member in ["ann", "ben"] {
-        counter.add(member, &Unlimited).unwrap();
-    }
-    assert_eq!(removed(&mut counter, &["ben", "cem", "ben", "ann"]), Ok(vec![true, false, false, true]));
-    assert_eq!((counter.count(), counter.is_exact(), counter.size_bytes()), (0, true, empty));
-    assert_eq!(counter.params(), &params(20, 0.02));
-    assert_eq!(removed(&mut counter, &["ann"]), Ok(vec![false]));
-}
-
 proptest! {
     /// A counter from which members were removed equals one to which they were never added, also after it was merged
     /// and once it estimates.

@@ -13,53 +13,6 @@ fn add(counter: &mut Counter, items: impl IntoIterator<Item = u32>) {
 }
 
 #[test]
-fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
-    // The slots are in lists, then in the window.
-    for (rate, of_a_slice) in [(0.02, 100), (0.05, 1000u32)] {
-        for slices in [4, 60] {
-            let params = params(0, rate);
-            let mut counter = counter(params, slices);
-            for slice in 0..4 {
-                counter.advance(1000 + u64::from(slice));
-                add(&mut counter, slice * of_a_slice..(slice + 1) * of_a_slice);
-            }
-            let now = 1003 * 10;
-            for back in 0..4 {
-                let mut plain = Counter::new(params).unwrap();
-                add(&mut plain, (3 - back) * of_a_slice..4 * of_a_slice);
-                let reported = counter.count_since(u64::from(back) * 10, Time::At(now)).unwrap();
-                assert_eq!(reported.estimate, plain.estimate());
-                let expected = plain.count() as f64 * plain.standard_error();
-                assert!((reported.standard_error / expected - 1.0).abs() < 1e-12, "{reported:?}, not {expected}");
-                if back == 3 {
-                    let whole = counter.at(Time::At(now)).estimated();
-                    assert_eq!(whole.estimate, plain.estimate());
-                    assert!((whole.standard_error / expected - 1.0).abs() < 1e-12, "{whole:?}, not {expected}");
-                }
-            }
-            // The members of the first slices have expired.
-            let left = counter.at(Time::At((1002 + u64::from(slices)) * 10)).estimated();
-            assert_eq!(left, counter.count_since(10, Time::At(now)).unwrap());
-        }
-    }
-}
-
-#[test]
-fn the_history_of_members_is_exact() {
-    let params = Params { exact_bytes: 16_384, ..params(1000, 0.05) };
-    let mut counter = counter(params, 4);
-    for slice in 0..4u32 {
-        counter.advance(1000 + u64::from(slice));
-        add(&mut counter, slice * 200..(slice + 1) * 200 + 50);
-    }
-    assert!(counter.is_exact());
-    let expected = [(10_030, 250), (10_020, 450), (10_010, 650), (10_000, 850), (9_990, 850)];
-    let history = counter.history(Time::At(10_030)).unwrap();
-    assert!(history.iter().all(|(_, reported)| reported.standard_error == 0.0));
-    assert!(history.iter().map(|(start, reported)| (*start, reported.count())).eq(expected));
-}
-
-#[test]
 fn an_estimate_reports_no_item_while_any_is_alive() {
     for members in [30, 3000] {
         for slices in [4, 60] {
@@ -111,33 +64,6 @@ fn a_view_of_all_is_the_counter_itself() {
     }
     let rejected = Error::incompatible(Parameter::Window, "a window of time", "none");
     assert_eq!(plain.since(1, Time::At(now)).err(), Some(rejected));
-}
-
-/// A merge keeps the younger tag of each live slot, including slots of the oldest slice in the window.
-#[test]
-fn a_merge_keeps_the_slots_of_the_window_alone() {
-    let of_slots = [(4, 0.05), (14, 0.05), (14, 0.02), (15, 0.05), (254, 0.05), (254, 0.02)];
-    let of_members = [4, 14, 15, 254].map(|slices| (slices, 0.05, 300));
-    for (slices, rate, exact_limit) in of_slots.map(|(slices, rate)| (slices, rate, 0)).into_iter().chain(of_members) {
-        let (window, params) =
-            (window(slices, ClockSource::System), Params { exact_bytes: 16_384, ..params(exact_limit, rate) });
-        let mut other = Pair::new(params, window, NOON);
-        // Adds one item in each slice of the window, and one in the slice before it.
-        let end = NOON + 10 * u64::from(slices) + 10;
-        (NOON..=end).step_by(10).zip(0u32..).for_each(|(now, item)| other.add(item, now));
-        for behind in [0, 1, 2, u64::from(slices) - 1, u64::from(slices)] {
-            let now = end + 10 * behind;
-            let mut ours = Pair::new(params, window, now);
-            ours.add(1000, now);
-            assert_eq!(ours.counter.merge(&[&other.counter], &Unlimited), Ok(true));
-            ours.model.merge(&other.model);
-            assert_eq!(ours.model.seen.len() as u64, u64::from(slices) - behind + 2);
-            ours.check(now);
-            let mut at_once = Counter::new(params).unwrap();
-            add(&mut at_once, ours.model.seen.keys().copied());
-            assert_eq!((ours.counter.set_bits(), ours.counter.estimate()), (at_once.set_bits(), at_once.estimate()));
-        }
-    }
 }
 
 #[test]
@@ -237,47 +163,6 @@ proptest! {
                 prop_assert!(merged.reached() <= now + 1 || stays && newest <= now + 1);
                 prop_assert!(before == Move::Stay || others.iter().all(|other| other.reached() <= now + 1));
             }
-        }
-    }
-}
-
-/// The clock may be set back to less than a window after 1970. Some live slices are then before the Unix epoch, and
-/// spans that reach back to them count their members too.
-#[test]
-fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
-    for exact_limit in [10, 0] {
-        let window = window(4, ClockSource::System);
-        let mut counter = Counter::new(params(exact_limit, 0.05)).unwrap().with_window(window, 1000).unwrap();
-        // Adds one member in each slice of the window.
-        for slice in 0..5 {
-            counter.advance(1000 + slice);
-            add(&mut counter, [slice as u32]);
-        }
-        for newest in [3, 2, 1, 0] {
-            counter.rebase(newest);
-            for now in [newest * 10, newest * 10 + 9] {
-                let history: Vec<u64> =
-                    counter.history(Time::At(now)).unwrap().iter().map(|(_, reported)| reported.count()).collect();
-                assert_eq!(history, [1, 2, 3, 4, 5]);
-                for seconds in 1..=40 {
-                    // The number of slices before the newest in which the span begins.
-                    let back = (newest as i64) - (now as i64 - seconds as i64).div_euclid(10);
-                    let expected = history[(back as usize).min(4)];
-                    assert_eq!(
-                        counter.count_since(seconds, Time::At(now)).unwrap().count(),
-                        expected,
-                        "{seconds} at {now}"
-                    );
-                    let slice = counter.slice_since(seconds, Time::At(now));
-                    assert_eq!(counter.view_of_slice(slice).plain().unwrap().count(), expected);
-                    if exact_limit > 0 {
-                        assert_eq!(counter.view_of_slice(slice).members().unwrap().count() as u64, expected);
-                    }
-                }
-                assert_eq!(counter.count(), 5);
-            }
-            // The members of the oldest slice expire with the next slice.
-            assert_eq!(counter.at(Time::At(newest * 10 + 10)).count(), 4, "{newest}");
         }
     }
 }

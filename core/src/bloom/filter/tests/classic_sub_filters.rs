@@ -91,15 +91,6 @@ fn sub_filters_are_equal_in_every_bit_and_number() {
 }
 
 #[test]
-fn a_sub_filter_reports_what_it_was_made_with() {
-    let one = filter(0.0125, 100);
-    assert_eq!(
-        (one.spec.error_rate, one.spec.capacity, one.spec.num_bits),
-        (0.0125, 100, one.as_bytes().len() as u64 * 8)
-    );
-}
-
-#[test]
 fn only_equal_shapes_merge() {
     let (ours, theirs) = (filter(0.01, 100), filter(0.01, 99));
     assert_eq!(ours.spec.check_mergeable(&filter(0.01, 100).spec), Ok(()));

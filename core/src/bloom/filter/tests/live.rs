@@ -91,36 +91,7 @@ fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
 }
 
 #[test]
-fn a_limit_lets_in_as_many_as_there_is_place_for() {
-    for all in [false, true] {
-        let mut filter = lines(0.0001, 100, 2);
-        assert_eq!(
-            admit(&mut filter, &names([1, 2, 1]), Terms { limit: 3, all, ..SOME }),
-            Ok(vec![Admitted, Admitted, Known])
-        );
-        let found = admit(&mut filter, &names([2, 3, 4, 3, 4]), Terms { limit: 3, all, ..SOME }).unwrap();
-        match all {
-            true => assert_eq!(found, [Known, Rejected, Rejected, Rejected, Rejected]),
-            false => assert_eq!(found, [Known, Admitted, Rejected, Known, Rejected]),
-        }
-        assert_eq!(filter.num_items(), if all { 2 } else { 3 });
-        // The limit may change from call to call.
-        assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Rejected]));
-        assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
-    }
-}
-
-#[test]
 fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
-    for (mut filter, all) in [(lines(0.0001, 3, 0), false), (lines(0.0001, 3, 0), true)] {
-        let found = admit(&mut filter, &names([1, 2, 3, 4, 1]), Terms { all, ..SOME }).unwrap();
-        match all {
-            true => {
-                assert_eq!((found, filter.num_items()), (vec![Rejected, Rejected, Rejected, Rejected, Rejected], 0))
-            }
-            false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
-        }
-    }
     // The room is a lower bound: a filter of a high rate takes more items, but not with `all`.
     let mut filter = lines(0.4, 1000, 0);
     let mut next = 0;
@@ -153,19 +124,6 @@ fn what_cannot_grow_fails_and_changes_nothing() {
     let found = filter.admit(items.iter(), terms, &tight).unwrap();
     assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
     assert!(found.contains(&Rejected) && filter.sub_filters().len() == 1);
-}
-
-#[test]
-fn growth_is_that_of_adding() {
-    for expansion in [1, 2, 3] {
-        let mut filter = lines(0.01, 10, expansion);
-        check(&mut filter, &names(0..500), SOME);
-        check(&mut filter, &names(400..1000), Terms { all: true, ..SOME });
-        assert!(filter.sub_filters().len() > 3);
-        let mut filter = classic(0.01, 10, expansion);
-        check(&mut filter, &names(0..500), SOME);
-        check(&mut filter, &names(400..1000), Terms { all: true, ..SOME });
-    }
 }
 
 proptest! {

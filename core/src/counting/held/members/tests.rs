@@ -1,6 +1,5 @@
 use super::*;
 use crate::counting::held::members::record::{counted_bytes, tests::record};
-use crate::heap::Mover;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -56,14 +55,6 @@ fn is_number(record: &[u8], prefix: &[u8]) -> bool {
 /// A byte from which the tests make encoded members and invalid bytes that look like them.
 fn byte() -> impl Strategy<Value = u8> {
     prop_oneof![4 => 0u8..4, 1 => 0xc1u8..0xc4, 1 => 0xd8u8..0xda, 1 => b'0'..=b'3', 1 => 0x80u8..=0xff]
-}
-
-pub(super) struct Copier;
-
-impl Mover for Copier {
-    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
-        buffer.into_iter().collect()
-    }
 }
 
 #[test]
@@ -244,81 +235,11 @@ fn what_members_take_is_reported_before_they_are_read() {
     assert_eq!(Members::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
 }
 
-/// A [`Mover`] that copies the buffer and records its length in bytes.
-#[derive(Default)]
-struct Moved(Cell<Option<usize>>);
-
-impl Mover for Moved {
-    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
-        assert_eq!(self.0.replace(Some(size_of_val(&*buffer))), None);
-        buffer.into_iter().collect()
-    }
-}
-
-#[test]
-fn the_buffer_of_all_members_is_handed_over() {
-    for number in [0u32, 1, 5, 255, 256, 1000] {
-        let mut members = Members::default();
-        (0..number).map(u32::to_le_bytes).for_each(|item| members.put(&item, 1));
-        let (before, moved) = (members.as_bytes().to_vec(), Moved::default());
-        members.relocate(&moved);
-        let (mut sizes, moved) = (Vec::new(), moved.0.take().unwrap());
-        members.heap_layouts(&mut |layout| sizes.push(layout.size()));
-        assert!(moved >= before.len() && (number == 0 || sizes.contains(&moved)), "{moved} of {sizes:?}");
-        assert_eq!(members.as_bytes(), before);
-    }
-}
-
-#[test]
-fn corrupt_bytes_are_rejected() {
-    let corrupt: [&[u8]; 13] = [
-        b"\x01",
-        b"\x02a",
-        b"\x01a\x01a",
-        b"\x01a\x01b\x01c\x01d",
-        b"\x80",
-        b"\xe0\x80",
-        b"\xe1\x80\x80\x01",
-        // The length 1 is encoded in more bytes than necessary.
-        b"\xe0\x01\0a",
-        // These texts have shorter encodings.
-        b"\x011",
-        // A prefix is text that members begin with. These bytes have a prefix without a member, two prefixes, and a
-        // number that needs a prefix.
-        b"\xd2\x01u",
-        b"\xd2\x01u\xd2\x01v\xd8\x01",
-        b"\xd8\x01",
-        b"\xd2\x01u\x02u1",
-    ];
-    let room = Room { members: 3, bytes: 1000 };
-    for bytes in corrupt {
-        assert!(matches!(Members::from_bytes(bytes, room, Ages::PLAIN), Err(Error::Corrupt { .. })), "{bytes:?}");
-    }
-    let long = members(&[&vec![0; 1001]]);
-    assert!(matches!(Members::from_bytes(long.as_bytes(), room, Ages::PLAIN), Err(Error::Corrupt { .. })));
-}
-
 /// Fifteen tags, of which tags 1 to 5 stand for slices that have not expired.
 const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
 fn read_tagged(bytes: &[u8]) -> Result<Members, Error> {
     Members::from_bytes(bytes, Room { members: 3, bytes: 10 }, AGES)
-}
-
-#[test]
-fn tagged_members_are_read_as_they_are_stored() {
-    for bytes in [&b""[..], b"\x05\x02ab", b"\x01\0\x05\x01a\x03\x09x23456789", b"\x01\x0ax234567890"] {
-        let members = read_tagged(bytes).unwrap();
-        assert_eq!(members.as_bytes(), bytes);
-        assert_eq!(members.len(), members.iter().count());
-        for (tag, member) in members.iter() {
-            let text = member.text();
-            assert_eq!(members.tag_of(&text, table_hash(&text)), Some(tag));
-        }
-        assert_eq!(members.tag_of(b"zoe", table_hash(b"zoe")), None);
-        let copy = members.try_clone().unwrap();
-        assert_eq!((copy.as_bytes(), copy.len(), copy.member_bytes), (bytes, members.len(), members.member_bytes));
-    }
 }
 
 #[test]
@@ -342,6 +263,11 @@ fn members_that_cannot_be_are_named() {
     }
     for (tag, (expected, got)) in [(0, dead("0")), (6, dead("6")), (15, dead("15")), (16, dead("16"))] {
         assert_eq!(read_tagged(&[tag, 1, b'a']).err(), Some(Error::corrupt("tag", expected, got)));
+    }
+    // A prefix without a member, two prefixes, a number that needs a prefix, and a text that has a shorter form.
+    for bytes in [&b"\xd2\x01u"[..], b"\xd2\x01u\xd2\x01v\xd8\x01", b"\xd8\x01", b"\xd2\x01u\x02u1"] {
+        let rejected = Members::from_bytes(bytes, ROOM, Ages::PLAIN);
+        assert!(matches!(rejected, Err(Error::Corrupt { .. })), "{bytes:?}");
     }
 }
 
@@ -373,33 +299,6 @@ fn members_that_stay_are_found_in_their_order() {
 }
 
 proptest! {
-    #[test]
-    fn behaves_as_a_set(items in items(), moved in 1usize..100) {
-        let mut members = Members::default();
-        let mut naive = BTreeSet::new();
-        for item in &items {
-            prop_assert_eq!(members.contains(item), naive.contains(item));
-            if naive.insert(item.clone()) {
-                members.put(item, 1);
-            }
-            if naive.len() % moved == 0 {
-                members.relocate(&Copier);
-            }
-        }
-        prop_assert_eq!(members.len(), naive.len());
-        let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
-        prop_assert_eq!(members.member_bytes, bytes);
-        let read = Members::from_bytes(members.as_bytes(), ROOM, Ages::PLAIN).unwrap();
-        for copy in [members.try_clone().unwrap(), read] {
-            prop_assert_eq!(copy.as_bytes(), members.as_bytes());
-            prop_assert!(naive.iter().all(|item| copy.contains(item)));
-            for item in &items {
-                let longer = [item, &b"!"[..]].concat();
-                prop_assert_eq!(copy.contains(&longer), naive.contains(&longer));
-            }
-        }
-    }
-
     #[test]
     fn any_bytes_are_read_or_rejected(
         prefix in prop::sample::select(vec![

@@ -9,8 +9,8 @@ use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;
 use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Error, Limit, Parameter};
-use crate::heap::Mover;
-use crate::live::{Outcome, Value};
+use crate::live::tests::Copier;
+use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{ClockSource, Merging, Move, Time, Window};
 use proptest::prelude::*;
@@ -142,24 +142,6 @@ proptest! {
 }
 
 #[test]
-fn a_clock_that_jumped_expires_nothing_early() {
-    let mut filter = filter(4, false, 100, 1_000_000);
-    add(&mut filter, &[1], 1_000_000);
-    add(&mut filter, &[2], 1_000_020);
-    filter.advance(filter.newest_slice().unwrap() + 1);
-    add(&mut filter, &[3], 50_000_000);
-    assert_eq!(add(&mut filter, &[4], 1_000_030).0, Move::Rebase(100_003));
-    assert!(
-        filter.at(Time::At(1_000_060)).may_contain(3u32.to_le_bytes())
-            && filter.at(Time::At(1_000_060)).may_contain(4u32.to_le_bytes())
-    );
-    assert!(!filter.at(Time::At(1_000_080)).may_contain(4u32.to_le_bytes()));
-    // A renumbering may go back to slice 0.
-    filter.rebase(0);
-    assert!(filter.may_contain(4u32.to_le_bytes()));
-}
-
-#[test]
 fn what_does_not_fit_is_rejected() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
     let day = Windowing::new(86_400, 4, ClockSource::Manual, false).unwrap();
@@ -179,14 +161,6 @@ fn what_does_not_fit_is_rejected() {
     assert!(of_time.merging(&[&ahead], Time::At(0)).is_err());
     assert!(of_time.windowing().is_some_and(|windowing| windowing.window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Windowing::MAX_SLICES, ClockSource::Manual).is_ok());
-}
-
-struct Copier;
-
-impl Mover for Copier {
-    fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
-        buffer.into_vec().into_boxed_slice()
-    }
 }
 
 #[test]
@@ -334,19 +308,6 @@ const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit: u64) -> Result<Vec<Admission>, Error> {
     let reported = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, Time::At(now), &MaxBytes(limit));
     reported.map(|(reported, _)| reported)
-}
-
-#[test]
-fn what_is_admitted_is_where_adding_would_have_put_it() {
-    for refresh in [false, true] {
-        let (mut added, mut admitted) = (filter(2, refresh, 10, 1_000), filter(2, refresh, 10, 1_000));
-        for (now, items) in [(1_000, 0..50), (1_005, 30..90), (1_010, 60..200), (1_010, 190..191)] {
-            let items: Vec<u32> = items.collect();
-            add(&mut added, &items, now);
-            admit(&mut admitted, &items, SOME, now, u64::MAX).unwrap();
-            assert!(admitted == added && admitted.sub_filters().len() > 2);
-        }
-    }
 }
 
 /// An item that is added again expires as if it were added only then. Within a slice it is stored once.

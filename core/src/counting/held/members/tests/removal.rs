@@ -1,5 +1,6 @@
 use super::*;
 use crate::counting::held::members::index::tests::GROUPS_LOOKED_AT;
+use crate::live::tests::Copier;
 use proptest::collection::vec;
 
 fn insert(members: &mut Members, item: &[u8]) {
@@ -136,7 +137,10 @@ proptest! {
                     remove(&mut members, some.iter().copied());
                     naive.retain(|item| !some.contains(item));
                 }
-                _ => members = Members::from_bytes(members.as_bytes(), ROOM, Ages::PLAIN).unwrap(),
+                _ => {
+                    members = Members::from_bytes(members.as_bytes(), ROOM, Ages::PLAIN).unwrap().try_clone().unwrap();
+                    members.relocate(&Copier);
+                }
             }
             prop_assert!(members.iter().map(|(_, member)| member.text().to_vec()).eq(naive.iter().copied()));
             let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
