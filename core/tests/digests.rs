@@ -6,8 +6,6 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use proptest::collection::vec;
-use proptest::prelude::*;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Value;
@@ -406,52 +404,6 @@ fn members_are_digested_in_no_order() {
     let base = with(&[(1_001, "ann"), (1_001, "ben"), (1_002, "cy")]);
     assert!(digest(&base) == digest(&with(&[(1_001, "ben"), (1_001, "ann"), (1_002, "cy")])));
     assert!(digest(&base) != digest(&with(&[(1_001, "ann"), (1_001, "cy"), (1_002, "ben")])));
-}
-
-/// The stored fields of an estimating counter, except its lower bound.
-fn slots(counter: &Counter) -> Digest {
-    let bytes = Changed::of(counter, true).bytes();
-    let fields = Layout::of_counter(&bytes, counter).into_iter().filter(|(name, _)| *name != "lower bound");
-    fields.map(|(_, range)| bytes[range].to_vec()).collect()
-}
-
-proptest! {
-    /// Counters that are merged have the digest of one counter that got all their members. If this counter was promoted
-    /// by BYTES, only its lower bound may differ, because it depends on the order of the members.
-    #[test]
-    fn merged_parts_have_the_digest_of_the_whole(
-        parts in vec(vec(0u32..500, 0..200), 1..6),
-        exact_limit in prop_oneof![Just(0), Just(20), Just(250)],
-        exact_bytes in prop_oneof![Just(900), Just(16_384)],
-        at_once in any::<bool>(),
-        into_new in any::<bool>(),
-    ) {
-        let params = counting::Params { error_rate: 0.02, exact_limit, exact_bytes, seed: 7 };
-        let of = |numbers: &[u32]| {
-            let mut counter = Counter::new(params).unwrap();
-            // Nine bytes each.
-            let members: Vec<String> = numbers.iter().map(|number| format!("member{number:03}")).collect();
-            counter.live(Time::Reached).add_all(members.iter(), &Unlimited, |_| ()).unwrap();
-            counter
-        };
-        let whole = of(&parts.concat());
-        let parts: Vec<Counter> = parts.iter().map(|numbers| of(numbers)).collect();
-        let (first, others) = parts.split_first().unwrap();
-        let others: Vec<&Counter> = others.iter().collect();
-        let mut merged = match into_new {
-            true => Counter::union(first, &others, &Unlimited).unwrap(),
-            false => first.clone(),
-        };
-        let steps = others.chunks(if at_once { others.len().max(1) } else { 1 });
-        for others in steps {
-            merged.live(Time::Reached).merge(others, &Unlimited).unwrap();
-        }
-        prop_assert_eq!(merged.is_exact(), whole.is_exact());
-        match exact_limit <= exact_bytes / 9 || whole.is_exact() {
-            true => prop_assert_eq!(digest(&merged), digest(&whole)),
-            false => prop_assert_eq!(slots(&merged), slots(&whole)),
-        }
-    }
 }
 
 /// A partially loaded value has a different digest after each received byte.

@@ -45,28 +45,6 @@ fn a_limit_may_be_chosen_at_run_time() {
     }
 }
 
-#[test]
-fn threads_read_the_same_values() {
-    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
-    let params = counting::Params { error_rate: 0.01, exact_limit: 100, exact_bytes: 16 << 10, seed: 0 };
-    let mut counter = Counter::new(params).unwrap();
-    let items: Vec<_> = (0..5000).map(|i| format!("item {i}")).collect();
-    for item in &items {
-        filter.live(Time::Reached).add(item.as_bytes(), &Unlimited).unwrap();
-        counter.live(Time::Reached).add(item.as_bytes(), &Unlimited).unwrap();
-    }
-    let count = counter.count();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                assert!(items.iter().all(|item| filter.may_contain(item.as_bytes())));
-                assert_eq!(counter.count(), count);
-            });
-        }
-    });
-}
-
 /// Servers may save without a fork. So one thread saves values while another reads them, and creates and frees values
 /// that share their parameters.
 #[test]

@@ -6,7 +6,7 @@
 use redis::Value;
 use rollcall_core::unstable::bloom::classic::Rules;
 
-use rollcall_fuzz::payload::{forge, split};
+use rollcall_fuzz::payload::encode;
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
 use rollcall_testkit::client::{Client, error_text, show};
@@ -16,28 +16,17 @@ use rollcall_testkit::server::{Server, Setup, optional_file};
 struct Victim {
     server: Server,
     client: Client,
-    /// The RDB version in the server's `DUMP` payloads.
-    version: Vec<u8>,
 }
 
 impl Victim {
     fn start() -> Victim {
         let server = Server::start();
-        let mut client = server.client();
-        client.expect("SET other value", "+OK");
-        let payload = client.dump("other");
-        let version = split(&payload).1.to_vec();
-        client.expect("DEL other", "1");
-        Victim { server, client, version }
+        let client = server.client();
+        Victim { server, client }
     }
 
     fn restore(&mut self, fields: &[Field]) -> Value {
-        let payload = self.payload(fields);
-        self.client.restore("key", &payload)
-    }
-
-    fn payload(&self, fields: &[Field]) -> Vec<u8> {
-        forge(&rdb_value("MBbloom--", 4, fields), &self.version)
+        self.client.restore("key", &encode("MBbloom--", 4, fields))
     }
 
     /// Checks that RESTORE of this value is rejected.
@@ -90,33 +79,6 @@ impl Victim {
         }
         self.server.assert_up();
     }
-}
-
-/// A number in the encoding of lengths in RDB files.
-fn rdb_length(length: u64) -> Vec<u8> {
-    match length {
-        0..64 => vec![length as u8],
-        64..16_384 => vec![0x40 | (length >> 8) as u8, length as u8],
-        _ => [vec![0x81], length.to_be_bytes().to_vec()].concat(),
-    }
-}
-
-/// A module value in the encoding of RDB files, with a type byte before each part.
-fn rdb_value(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let digit = |letter: u8| LETTERS.iter().position(|l| *l == letter).expect("a letter of a type's name") as u64;
-    let id = type_name.bytes().fold(0, |id, letter| id << 6 | digit(letter)) << 10 | encoding;
-    let mut value = vec![7];
-    value.extend([vec![0x81], id.to_be_bytes().to_vec()].concat());
-    for field in fields {
-        match field {
-            Unsigned(number) => value.extend([rdb_length(2), rdb_length(*number)].concat()),
-            Double(number) => value.extend([rdb_length(4), number.to_bits().to_le_bytes().to_vec()].concat()),
-            Bytes(bytes) => value.extend([rdb_length(5), rdb_length(bytes.len() as u64), bytes.clone()].concat()),
-        }
-    }
-    value.push(0);
-    value
 }
 
 fn honest() -> HeaderOf {
@@ -230,9 +192,8 @@ fn mod_12225_rejected_values_leave_no_memory_behind() {
     fields.truncate(FIRST_DATA + 2);
     victim.rejects_value("before", &fields);
     let before = victim.client.info_number("used_memory");
-    let payload = victim.payload(&fields);
     for _ in 0..200 {
-        assert!(error_text(&victim.client.restore("key", &payload)).is_some());
+        assert!(error_text(&victim.restore(&fields)).is_some());
     }
     let grown = victim.client.info_number("used_memory") - before;
     assert!(grown < 20 << 20, "200 MiB were rejected, {grown} bytes stayed");
@@ -278,8 +239,7 @@ fn chunks_and_values_of_a_cuckoo_filter() {
     let header = [numbers, [2u16, 20, 1].map(u16::to_le_bytes).concat()].concat();
     victim.rejects_header("a header of a Cuckoo filter", &header);
     victim.rejects_value("fields of a Cuckoo filter", &[1, 512, 3, 0, 2, 20, 1].map(Unsigned));
-    let payload = forge(&rdb_value("MBbloomCF", 4, &[1, 512, 3].map(Unsigned)), &victim.version);
-    let reply = victim.client.restore("key", &payload);
+    let reply = victim.client.restore("key", &encode("MBbloomCF", 4, &[1, 512, 3].map(Unsigned)));
     assert!(error_text(&reply).is_some(), "{}", show(&reply));
     victim.is_unharmed("a Cuckoo filter's own type");
 

@@ -246,6 +246,7 @@ fn what_differs_while_clients_write_is_named() {
     let (ended, named) =
         copied((&server, &other), &["--while-written", "--replace"], |here, _| here.expect("LC.ADD a:new b", "1"));
     assert_eq!((ended.code, &named[..]), (1, &["a:new behind".to_owned()][..]), "{}", ended.out);
+    assert!(ended.out.contains("may lack items"), "{}", ended.out);
 }
 
 /// A regression test: the counts of a primary that joined were taken for writes.

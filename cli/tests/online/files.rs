@@ -92,23 +92,6 @@ fn a_load_goes_on_where_it_broke_off() {
 }
 
 #[test]
-fn a_connection_that_breaks_leaves_what_goes_on() {
-    let (server, folder) = filled();
-    let (mut client, to) = (server.client(), url(&server));
-    let file = path(folder.path(), "big");
-    tool(&["dump", "big", &file, "--url", &to]).expect(0);
-    // The user may run every command except the final rename.
-    client.expect("ACL SETUSER half on >pw ~* +@all -renamenx -rename", "+OK");
-    let half = format!("redis://half:pw@127.0.0.1:{}", server.port());
-    let rejected = tool(&["load", &file, "new", "--url", &half]).expect(3);
-    assert!(rejected.err.contains("NOPERM") && rejected.err.contains("ACL SETUSER"), "{}", rejected.err);
-    client.expect("EXISTS new", "0");
-    tool(&["load", &file, "new", "--url", &to]).expect(0);
-    assert_eq!(client.digest("new"), client.digest("big"));
-    assert_eq!(client.int("DBSIZE"), 3);
-}
-
-#[test]
 fn redisbloom_takes_its_own_files() {
     let (server, folder) = filled();
     let to = url(&server);

@@ -149,34 +149,3 @@ fn a_pause_holds_the_writers_back_and_lets_them_go() {
         service.stop.store(true, Ordering::Relaxed);
     });
 }
-
-#[test]
-fn keys_that_may_lack_items_are_named_if_asked_to_copy_while_written() {
-    let (server, theirs) = (ours(), peer_server());
-    let mut client = server.client();
-    for key in 0..200 {
-        client.expect(&format!("BF.RESERVE rest:{key} 0.01 100"), "+OK");
-    }
-    let service = Service::default();
-    std::thread::scope(|scope| {
-        let _end = AtEnd(&service);
-        let writing = server.client();
-        scope.spawn(|| service.write(writing, 0));
-        service.wait_for_calls();
-        // The copy reports a key as behind if clients wrote to the key after it was copied. If no write hit a copied
-        // key, the copy is repeated.
-        let (ended, behind) = wait_until("a key that is behind", || {
-            let ended = tool(&["--json", "copy", &url(&server), &url(&theirs), "--while-written", "--replace"]);
-            let rows = ended.json()["moves"].as_array().expect("rows").clone();
-            let behind = rows.iter().filter(|row| row["outcome"] == "behind");
-            let behind: Vec<String> = behind.map(|row| row["key"].as_str().expect("a key").to_owned()).collect();
-            (!behind.is_empty()).then_some((ended, behind))
-        });
-        service.stop.store(true, Ordering::Relaxed);
-        assert!(ended.code == 1 && behind.iter().all(|key| KEYS.contains(&key.as_str())), "{behind:?}");
-        assert!(ended.out.contains("may lack items"), "{}", ended.out);
-    });
-    // After the writers have stopped, a second copy brings the missing items.
-    tool(&["copy", &url(&server), &url(&theirs), "--watch", "0.1", "--replace"]).expect(0);
-    service.assert_found(&mut theirs.client());
-}

@@ -5,7 +5,6 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
-use crate::envelope::values;
 use crate::run::{Folder, items};
 
 fn filter_of(items: &[String], params: Params, layout: BitLayout) -> BloomFilter {
@@ -47,8 +46,7 @@ fn a_filter_is_the_one_that_the_items_make_in_order() {
             ("first second", "--threads 2 --block-bytes 1111"),
         ] {
             let answer = folder.json(&format!("build filter out {input} {options} {more}"));
-            let [stored] = &values(&folder.read("out"))[..] else { panic!("one value") };
-            assert!(stored.load::<BloomFilter>() == expected, "{options} {input} {more}");
+            assert!(folder.load::<BloomFilter>("out") == expected, "{options} {input} {more}");
             assert_eq!(answer["items"], items.iter().filter(|item| !item.is_empty()).count());
             assert_eq!(answer["distinct"], expected.num_items());
             assert_eq!(answer["size_bytes"], expected.size_bytes());
@@ -56,7 +54,7 @@ fn a_filter_is_the_one_that_the_items_make_in_order() {
         for more in ["--threads 1 --block-bytes 10", "--threads 3 --block-bytes 4000"] {
             let ran = folder.run_with(&format!("build filter out - {options} {more}"), &folder.read("lines"));
             assert_eq!(ran.code, 0, "{}", ran.err);
-            assert!(values(&folder.read("out"))[0].load::<BloomFilter>() == expected, "{options} {more}");
+            assert!(folder.load::<BloomFilter>("out") == expected, "{options} {more}");
         }
     }
 }
@@ -74,7 +72,7 @@ fn items_that_lie_in_several_pieces_of_a_block_are_read_whole() {
         for threads in [1, 3] {
             let options = format!("--error 0.001 --capacity 40000 --threads {threads} --force {more}");
             let answer = folder.json(&format!("build filter out items {options}"));
-            assert!(values(&folder.read("out"))[0].load::<BloomFilter>() == expected, "{end:?} {options}");
+            assert!(folder.load::<BloomFilter>("out") == expected, "{end:?} {options}");
             assert_eq!(answer["items"], items.iter().filter(|item| !item.is_empty()).count());
         }
     }
@@ -88,7 +86,7 @@ fn without_a_capacity_the_lines_are_counted() {
     assert_eq!((&answer["capacity"], &answer["distinct"], &answer["items"]), (&4.into(), &3.into(), &4.into()));
     let params = Params { error_rate: 0.01, capacity: 4, expansion: 0, seed: 0 };
     let expected = filter_of(&["ann", "ben", "cid"].map(str::to_owned), params, BitLayout::Classic);
-    assert!(values(&folder.read("out"))[0].load::<BloomFilter>() == expected);
+    assert!(folder.load::<BloomFilter>("out") == expected);
     folder.write("none", "");
     assert_eq!(folder.json("build filter empty none")["capacity"], 1);
 }
@@ -109,7 +107,7 @@ fn a_counter_is_the_one_that_the_items_make() {
         for more in ["--threads 1", "--threads 3 --block-bytes 500"] {
             let answer = folder.json(&format!("build counter out lines --force {more}"));
             assert_eq!(answer["distinct"], expected.count(), "{more}");
-            let stored: Counter = values(&folder.read("out"))[0].load();
+            let stored: Counter = folder.load("out");
             assert_eq!((stored.count(), stored.standard_error()), (expected.count(), expected.standard_error()));
             assert_eq!(stored.is_exact(), number == 100);
         }
@@ -157,10 +155,10 @@ fn merged_files_are_the_union() {
         assert_eq!(folder.run(&format!("build counter {name}.count items --exact 0")).code, 0);
     }
     let bits = |name: &str| -> Vec<u64> {
-        let value: BloomFilter = values(&folder.read(name))[0].load();
+        let value: BloomFilter = folder.load(name);
         value.sub_filters().map(|sub_filter| sub_filter.set_bits).collect()
     };
-    let count = |name: &str| values(&folder.read(name))[0].load::<Counter>().count();
+    let count = |name: &str| folder.load::<Counter>(name).count();
     for merge in ["merge u a b c", "merge u.count a.count b.count c.count"] {
         assert_eq!(folder.run(merge).code, 0);
     }
@@ -209,4 +207,19 @@ fn utf16_is_rejected_with_what_to_do() {
         assert!(ran.err.contains("it is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8"), "{}", ran.err);
         assert!(!folder.path("out").exists());
     }
+}
+
+/// A file in the first version of the format. It must stay readable, so it is never regenerated.
+const GOLDEN: &[u8] = include_bytes!("golden.rollcall");
+
+#[test]
+fn the_golden_file_is_written_and_read_alike() {
+    let folder = Folder::new();
+    folder.write("items", "ann\nben\ncid\n");
+    let ran = folder.run("build filter new items --capacity 10 --key small");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(folder.read("new"), GOLDEN);
+    folder.write("golden", GOLDEN);
+    let info = &folder.json("info golden")["values"][0];
+    assert_eq!((&info["Key"], &info["Number of items inserted"]), (&"small".into(), &3.into()));
 }

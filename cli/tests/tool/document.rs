@@ -53,3 +53,16 @@ fn the_examples_of_the_page_are_true() {
     }
     assert!(run >= 8, "{run}");
 }
+
+/// The numbers of the format are in the document's table.
+#[test]
+fn the_document_reports_the_format() {
+    let page = include_str!("../../../docs/persistence.md");
+    let section =
+        page.split("## Files of the command-line tool").nth(1).expect("the section").split("\n## ").next().unwrap();
+    for reported in
+        ["`RollCall`", "\n1  ", "\n2  ", "\n3  ", "\n4  ", "F a filter", "C a counter", "64 MiB", "512 MiB", "XXH3-64"]
+    {
+        assert!(section.contains(reported), "{reported}");
+    }
+}

@@ -4,7 +4,6 @@ mod build;
 mod check;
 mod document;
 mod ends;
-mod envelope;
 mod failures;
 mod install;
 mod man;

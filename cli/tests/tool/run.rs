@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rollcall_core::persist;
+use rollcall_core::size_limit::Unlimited;
 use serde_json::Value as Json;
 
 /// The tool.
@@ -34,6 +36,11 @@ impl Folder {
 
     pub fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
+    }
+
+    /// The only value of a file.
+    pub fn load<T: persist::Value>(&self, name: &str) -> T {
+        persist::from_bytes(&self.read(name), &Unlimited).unwrap()
     }
 
     /// Runs the tool in this folder. Arguments are separated by spaces.

@@ -264,9 +264,10 @@ fn numbers_that_do_not_fit_are_rejected_although_the_sum_does() {
 #[test]
 fn lengths_are_bounded_before_anything_is_read() {
     let mut writer = Writer::new(Vec::new()).unwrap();
-    let entry = Entry { key: Some(b"key".to_vec()), ..Entry::new(Kind::Counter) };
+    let entry = Entry { key: Some(b"key".to_vec()), expires_at: Some(7), ..Entry::new(Kind::Counter) };
     writer.value(&entry, [(1, b"chunk")]).unwrap();
     let bytes = writer.finish().unwrap();
+    assert_eq!(bytes[..30], *b"RollCall\x01\0\0\0\x01C\x07\0\0\0\0\0\0\0\x01\x03\0\0\0key");
     for (content, most, what) in [(&b"key"[..], MAX_KEY_BYTES, "key"), (b"chunk", MAX_CHUNK_BYTES, "chunk")] {
         let at = bytes.windows(content.len()).position(|window| window == content).unwrap();
         let with = |len: u32| {
