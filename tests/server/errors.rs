@@ -1,6 +1,6 @@
 //! Tests invalid input: the error is clear, nothing is changed, no key is created, and the server keeps running.
 
-use crate::metadata::COMMANDS;
+use crate::metadata::{COMMANDS, call_at};
 use crate::neighbour::hosted;
 use rollcall_testkit::client::{Client, error_text, shorten, show, words};
 use rollcall_testkit::server::Server;
@@ -158,12 +158,7 @@ fn wrong_type() {
         for (wrong, other) in [("string", own), ("string", "new"), (foreign, own), (foreign, "new")] {
             // A counter without a window has no spans.
             for at in words(keys).iter().filter(|_| other == "new" || !call.contains(" SINCE ")) {
-                let place = |word| match word {
-                    word if word == *at => wrong,
-                    word if words(keys).contains(&word) => other,
-                    word => word,
-                };
-                cases.push((words(call).into_iter().map(place).collect(), ""));
+                cases.push((call_at(call, keys, at, wrong, other), ""));
             }
         }
     }

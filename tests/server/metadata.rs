@@ -50,6 +50,16 @@ pub const COMMANDS: [(&str, bool, &str, &str); 38] = [
     ("lc.loadchunk", true, "LC.LOADCHUNK k 1 data", "k"),
 ];
 
+/// The words of an example call with `key` at one place of its keys, and `other` at the others.
+pub fn call_at<'a>(call: &'a str, keys: &str, at: &str, key: &'a str, other: &'a str) -> Vec<&'a str> {
+    let place = |word| match word {
+        word if word == at => key,
+        word if words(keys).contains(&word) => other,
+        word => word,
+    };
+    words(call).into_iter().map(place).collect()
+}
+
 /// The names in an array or set of strings, in lower case.
 #[track_caller]
 fn names(value: &Value) -> BTreeSet<String> {

@@ -2,16 +2,9 @@
 
 use std::fmt::Debug;
 
-use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
-use rollcall_core::live::Value;
-use rollcall_core::persist;
-use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, push_chunk, rdb, scandump};
 
 use crate::failing::with_failure;
-use rollcall_fuzz::fields::{Field, Fields};
-use rollcall_fuzz::values::{dump_of, same_dump};
 
 /// Runs `operate` on a new value from `make` with its first large allocation failing, then its second, and so on. Each
 /// failure must be returned as an error, and `same` checks that the value is unchanged. Returns the number of failures.
@@ -48,17 +41,10 @@ pub fn fails_cleanly<T, R>(
     assert!(failures(what, make, operate, same) > 0, "{what}: no large allocation");
 }
 
-/// Like [`fails_cleanly`], for an operation that only reads.
-pub fn reading_fails_cleanly<R>(what: &str, read: impl Fn() -> Result<R, Error>) {
-    fails_cleanly(what, || (), |()| read(), |(), ()| true);
-}
-pub fn clone_of(filter: &BloomFilter) -> BloomFilter {
-    filter.try_clone().unwrap()
-}
-
 pub fn items(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(|item| format!("more:{item}").into_bytes()).collect()
 }
+
 /// Adds the items with the first large allocation failing, then with the second, and so on. Items added before the
 /// failure must be stored and reported; these are all of them if the failed allocation was only to save time. Returns
 /// the number of failures.
@@ -84,49 +70,4 @@ pub fn add_all_failures<T>(
         assert!(same(&ours, &expected), "allocation {n}");
     }
     unreachable!()
-}
-/// Loads a dump step by step, with every large allocation of each step failing once.
-pub fn assert_dumps_load_or_fail<T: Value>(value: &T) {
-    let dump = dump_of(value);
-    reading_fails_cleanly("load", || {
-        persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited)
-    });
-    // If a push fails, it has taken no bytes, and succeeds when it is repeated.
-    let mut loading = T::Partial::begin(&dump[0].1, &Unlimited).unwrap();
-    for (next, chunk) in &dump[1..] {
-        for n in 1.. {
-            let received = loading.received_bytes();
-            let (outcome, failed) = with_failure(n, || push_chunk(&mut loading, *next, chunk));
-            if !failed {
-                assert_eq!(outcome, Ok(()));
-                break;
-            }
-            assert_out_of_memory("push", &outcome);
-            assert_eq!((loading.received_bytes(), loading.received().len()), (received, received));
-        }
-    }
-    let (finished, _) = with_failure(1, || loading.finish());
-    assert!(same_dump(&finished.unwrap(), value));
-}
-
-pub fn assert_scandump_fails_or_gives<T: Value>(value: &T) {
-    let dump = dump_of(value);
-    let (mut iterator, _) = scandump(value, 0).unwrap();
-    while iterator != 0 {
-        let (expected, _) = scandump(value, iterator).unwrap();
-        for n in 1.. {
-            let (outcome, failed) = with_failure(n, || scandump(value, iterator).map(|(next, _)| next));
-            if !failed {
-                assert_eq!(outcome, Ok(expected));
-                break;
-            }
-            assert_out_of_memory("scandump", &outcome);
-        }
-        iterator = expected;
-    }
-    assert!(dump.len() > 1);
-}
-
-pub fn assert_rdb_loads_or_fails<L: Partial + Debug>(fields: &[Field]) {
-    reading_fails_cleanly("RDB", || rdb::load::<L>(&mut Fields(fields), &Unlimited));
 }

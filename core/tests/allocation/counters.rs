@@ -5,15 +5,11 @@ use rollcall_core::counting::{self, Counter, View, diff_card, inter_card, union_
 use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialCounter};
 use rollcall_core::window::{ClockSource, Time, Window};
 
-use crate::common::{
-    add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
-    assert_scandump_fails_or_gives, fails_cleanly, failures, items, reading_fails_cleanly,
-};
+use crate::common::{add_all_failures, assert_out_of_memory, fails_cleanly, items};
 use crate::failing::{with_failure, with_failure_from};
-use rollcall_fuzz::values::{completed, cut_after, rdb_of, rdb_of_loading, same_dump};
+use rollcall_fuzz::values::same_dump;
 
 fn counter(error_rate: f64, exact_limit: u32, members: u32) -> Counter {
     let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
@@ -81,25 +77,20 @@ fn counters_take_items_up_to_a_failure() {
     assert!(failures > 1);
 }
 
-/// Compares and merges a counter with one other, and with many others, so that the lists of pointers are large.
+/// Compares and merges a counter with so many others that the lists of pointers are large.
 #[test]
 fn counters_are_compared_and_merged_or_stay_as_they_are() {
-    let counters = counters();
     let few = counter(0.01, 65_536, 3);
-    let many = vec![&few; 3000];
-    let mut found = [0; 4];
-    for ours in counters.iter().chain([&few]) {
-        for others in counters.iter().map(|one| vec![one]).chain([many.clone()]) {
-            let all = [&[ours], others.as_slice()].concat();
-            let (views, copy) = (views_of(&all), || ours.try_clone().unwrap());
-            found[0] += failures("union", || (), |()| union_card(&views), |(), ()| true);
-            found[1] += failures("difference", || (), |()| diff_card(&views), |(), ()| true);
-            found[3] += failures("intersection", || (), |()| inter_card(&views), |(), ()| true);
-            found[2] +=
-                failures("merge", copy, |ours| ours.live(Time::Reached).merge(&others, &Unlimited), same_counter);
-        }
+    let others = vec![&few; 3000];
+    for ours in counters().iter().chain([&few]) {
+        let all = [&[ours], others.as_slice()].concat();
+        let views = views_of(&all);
+        fails_cleanly("union", || (), |()| union_card(&views), |(), ()| true);
+        fails_cleanly("difference", || (), |()| diff_card(&views), |(), ()| true);
+        fails_cleanly("intersection", || (), |()| inter_card(&views), |(), ()| true);
+        let merge = |ours: &mut Counter| ours.live(Time::Reached).merge(&others, &Unlimited);
+        fails_cleanly("merge", || ours.clone(), merge, same_counter);
     }
-    assert!(found.iter().all(|&failures| failures > 4), "{found:?}");
 }
 
 /// Large windowed counters, exact or not.
@@ -161,42 +152,5 @@ fn counters_admit_what_they_are_to_or_nothing() {
             counter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited)
         };
         fails_cleanly("admit", || counter.try_clone().unwrap(), admit, same_counter);
-    }
-}
-
-#[test]
-fn counters_are_copied_and_loaded_or_not_at_all() {
-    for counter in counters().into_iter().chain(windowed_counters()) {
-        reading_fails_cleanly("clone", || counter.try_clone());
-        assert_dumps_load_or_fail(&counter);
-        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of(&counter));
-        if counter.payload().is_empty() {
-            continue;
-        }
-        let part = cut_after(&counter, counter.payload().len() * 9 / 10 + 1);
-        reading_fails_cleanly("part", || part.try_clone());
-        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
-        if counter.window().is_none() {
-            assert_scandump_fails_or_gives(&counter);
-        }
-        assert!(same_dump(&completed(part, &counter), &counter));
-    }
-}
-
-#[test]
-fn windowed_counters_are_merged_and_emptied_or_stay_as_they_are() {
-    let counters = windowed_counters();
-    for counter in &counters {
-        let copy = || counter.try_clone().unwrap();
-        for other in &counters {
-            failures("merge", copy, |ours| ours.live(Time::Reached).merge(&[other], &Unlimited), same_counter);
-            failures("union", || (), |()| union_card(&views_of(&[counter, other])), |(), ()| true);
-        }
-        // Without memory for new buffers, a counter in which everything has expired is still empty.
-        for n in 0..3 {
-            let mut dead = copy();
-            with_failure(n, || dead.advance(1_000));
-            assert_eq!(dead.count(), 0);
-        }
     }
 }

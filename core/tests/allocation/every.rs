@@ -9,6 +9,7 @@
 //! - lists with an entry for each of the few counters of an intersection.
 
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
@@ -35,8 +36,8 @@ const FAILS_NOW: &str = "allocation ";
 /// The line in which a child process reports that every allocation has failed once.
 const ALL_DONE: &str = "no allocation is left";
 
-/// No allocation of at least this number of bytes may end the process. All values are small here, so only allocations
-/// that grow with a value exceed it.
+/// No allocation of at least this number of bytes may end the process. In a value of each kind, the allocations that
+/// grow with it exceed this.
 const SMALL_BYTES: usize = 2048;
 
 /// Runs an operation with its `n`th allocation failing. Returns whether it had this number of allocations.
@@ -84,8 +85,10 @@ type Operations = Vec<(String, Operation)>;
 /// The name of a kind of value, and a function that makes one.
 type Kind<T> = (&'static str, fn() -> T);
 
-/// The terms of admission for new items.
-const TERMS: Terms = Terms { limit: 40, all: false, dry_run: false };
+/// The terms of admission for new items, of which the limit rejects some.
+fn terms(items: u64) -> Terms {
+    Terms { limit: (items + 3).max(40), all: false, dry_run: false }
+}
 
 /// Items to add. Every value already has some of them.
 const ITEMS: [&[u8]; 6] = [b"a", b"item:1", b"member:1", b"b", b"c", b"d"];
@@ -98,8 +101,29 @@ fn of_time() -> Windowing {
     Windowing::new(40, 4, ClockSource::Manual, true).unwrap()
 }
 
+/// A large filter of each layout, filters of many sub-filters, and a window of large ones.
+static LARGE_FILTERS: LazyLock<[BloomFilter; 5]> = LazyLock::new(|| {
+    let (large, many) = (large_params(), bloom::Params { capacity: 1, expansion: 1, ..params(1) });
+    [
+        filter(large, BitLayout::Lines, 8_000),
+        filter(large, BitLayout::Classic, 8_000),
+        filter(many, BitLayout::Lines, 60),
+        filter(many, BitLayout::Classic, 60),
+        windowed(large, of_time(), &[2_000, 6_000, 100]),
+    ]
+});
+
+fn large_params() -> bloom::Params {
+    bloom::Params { capacity: 8_000, ..params(2) }
+}
+
 /// Filters of every kind. The next items make each one grow or begin a new generation.
-const FILTERS: [Kind<BloomFilter>; 5] = [
+const FILTERS: [Kind<BloomFilter>; 10] = [
+    ("large filter of lines", || LARGE_FILTERS[0].clone()),
+    ("large classic filter", || LARGE_FILTERS[1].clone()),
+    ("long chain of lines", || LARGE_FILTERS[2].clone()),
+    ("long classic chain", || LARGE_FILTERS[3].clone()),
+    ("large filter with a window", || LARGE_FILTERS[4].clone()),
     ("filter of lines", || filter(params(2), BitLayout::Lines, 10)),
     ("chain of lines", || filter(params(2), BitLayout::Lines, 30)),
     ("classic filter", || filter(params(2), BitLayout::Classic, 10)),
@@ -114,10 +138,10 @@ fn same_filter(a: &BloomFilter, b: &BloomFilter) -> bool {
 fn of_filters() -> Operations {
     let mut all: Operations = Vec::new();
     for (kind, layout) in [("filter of lines", BitLayout::Lines), ("classic filter", BitLayout::Classic)] {
-        let make = move |(): &()| BloomFilter::new(layout, params(2), &Unlimited);
+        let make = move |(): &()| BloomFilter::new(layout, large_params(), &Unlimited);
         all.push((format!("make a {kind}"), reading(|| (), make)));
     }
-    let make = |(): &()| BloomFilter::windowed(params(2), of_time(), 7, &Unlimited);
+    let make = |(): &()| BloomFilter::windowed(large_params(), of_time(), 7, &Unlimited);
     all.push(("make a filter with a window".to_owned(), reading(|| (), make)));
     for (kind, make) in FILTERS {
         let mut push = |what: &str, operation| all.push((format!("{what} a {kind}"), operation));
@@ -130,7 +154,10 @@ fn of_filters() -> Operations {
             "admit to",
             operation(
                 make,
-                |filter| filter.live(Time::Reached).admit(ITEMS.into_iter(), TERMS, &Unlimited),
+                |filter| {
+                    let terms = terms(filter.num_items());
+                    filter.live(Time::Reached).admit(ITEMS.into_iter(), terms, &Unlimited)
+                },
                 same_filter,
             ),
         );
@@ -163,8 +190,24 @@ fn counted(error_rate: f64, exact_limit: u32) -> counting::Params {
     counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 }
 }
 
+/// Counters of many members and of many slots, without a window and with one.
+/// The headers of their dumps, with the slots, are still small.
+static LARGE_COUNTERS: LazyLock<[Counter; 4]> = LazyLock::new(|| {
+    let of_time = |params, members: &[u32]| windowed_counter(params, 12, ClockSource::Manual, members);
+    [
+        counter(0.01, 1_000, 400),
+        counter(0.005, 10, 2_400),
+        of_time(counted(0.01, 1_000), &[300, 200]),
+        of_time(counted(0.005, 10), &[1_000, 600]),
+    ]
+});
+
 /// Counters of every kind. The next members make each one grow.
-const COUNTERS: [Kind<Counter>; 8] = [
+const COUNTERS: [Kind<Counter>; 12] = [
+    ("large exact counter", || LARGE_COUNTERS[0].clone()),
+    ("large counter of slots", || LARGE_COUNTERS[1].clone()),
+    ("large exact counter with a window", || LARGE_COUNTERS[2].clone()),
+    ("large counter of slots with a window", || LARGE_COUNTERS[3].clone()),
     ("empty counter", || counter(0.01, 250, 0)),
     ("exact counter", || counter(0.01, 250, 7)),
     ("exact counter at its limit", || counter(0.01, 40, 40)),
@@ -210,45 +253,21 @@ fn of_counters() -> Operations {
                 "admit to",
                 operation(
                     make,
-                    |counter| counter.live(Time::Reached).admit(ITEMS.into_iter(), TERMS, &Unlimited),
+                    |counter| {
+                        let terms = terms(counter.count().min(37));
+                        counter.live(Time::Reached).admit(ITEMS.into_iter(), terms, &Unlimited)
+                    },
                     same_counter,
                 ),
             );
         }
         if has_window {
-            push(
-                "advance",
-                operation(
-                    make,
-                    |counter| {
-                        counter.advance(1_009);
-                        Ok(())
-                    },
-                    same_counter,
-                ),
-            );
+            push("advance", operation(make, always(|counter: &mut Counter| counter.advance(1_009)), same_counter));
             push(
                 "forget all of",
-                operation(
-                    make,
-                    |counter| {
-                        counter.advance(9_009);
-                        Ok(())
-                    },
-                    same_counter,
-                ),
+                operation(make, always(|counter: &mut Counter| counter.advance(9_009)), same_counter),
             );
-            push(
-                "rebase",
-                operation(
-                    make,
-                    |counter| {
-                        counter.rebase(7);
-                        Ok(())
-                    },
-                    same_counter,
-                ),
-            );
+            push("rebase", operation(make, always(|counter: &mut Counter| counter.rebase(7)), same_counter));
             push(
                 "count a span of",
                 reading(make, |counter| counter.since(5, Time::At(1_003)).map(|view| view.count())),

@@ -4,16 +4,10 @@ use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialFilter, redisbloom};
 use rollcall_core::window::{ClockSource, Time};
 
-use crate::common::{
-    add_all_failures, assert_dumps_load_or_fail, assert_rdb_loads_or_fails, assert_scandump_fails_or_gives, clone_of,
-    fails_cleanly, failures, items, reading_fails_cleanly,
-};
-use crate::failing::with_failure;
-use rollcall_fuzz::fields::Fields;
-use rollcall_fuzz::values::{completed, cut_after, filter, rdb_of_filter, rdb_of_loading, windowed};
+use crate::common::{add_all_failures, fails_cleanly, failures, items};
+use rollcall_fuzz::values::{filter, windowed};
 
 fn params(capacity: u64, expansion: u32) -> bloom::Params {
     bloom::Params { error_rate: 0.01, capacity, expansion, seed: 0 }
@@ -42,47 +36,12 @@ fn windows() -> Vec<BloomFilter> {
 }
 
 #[test]
-fn filters_are_made_and_copied_or_not_at_all() {
-    for layout in [BitLayout::Lines, BitLayout::Classic] {
-        reading_fails_cleanly("new", || BloomFilter::new(layout, params(20_000, 2), &Unlimited));
-    }
-    for filter in windows() {
-        reading_fails_cleanly("clone", || filter.try_clone());
-    }
-    for filter in filters() {
-        reading_fails_cleanly("clone", || filter.try_clone());
-        if filter.sub_filters().len() == 2 {
-            reading_fails_cleanly("one like it", || filter.new_like(&Unlimited));
-        }
-    }
-}
-
-#[test]
-fn filters_grow_or_stay_as_they_are() {
-    for full in filters().iter_mut().chain(&mut windows()) {
-        let mut number = 0u64;
-        while full.room() > 0 {
-            full.live(Time::Reached).add(number.to_le_bytes(), &Unlimited).unwrap();
-            number += 1;
-        }
-        let new =
-            (0u64..).map(|number| format!("new:{number}")).find(|item| !full.may_contain(item.as_bytes())).unwrap();
-        fails_cleanly(
-            "add",
-            || clone_of(full),
-            |filter| filter.live(Time::Reached).add(new.as_bytes(), &Unlimited),
-            |a, b| a == b,
-        );
-    }
-}
-
-#[test]
 fn filters_take_items_up_to_a_failure() {
     for filter in filters().into_iter().chain(windows()) {
         let few = if filter.windowing().is_some() { 50_000 } else { 150_000 };
         let items = items(if filter.sub_filters().len() <= 3 { few } else { 50 });
         let failures = add_all_failures(
-            || clone_of(&filter),
+            || filter.clone(),
             &items,
             |filter, items, reported| {
                 filter
@@ -104,7 +63,7 @@ fn filters_admit_what_they_are_to_or_nothing() {
             let admit = |filter: &mut BloomFilter| {
                 filter.live(Time::Reached).admit(items.iter().map(Vec::as_slice), terms, &Unlimited)
             };
-            fails_cleanly("admit", || clone_of(&filter), admit, |a, b| a == b);
+            fails_cleanly("admit", || filter.clone(), admit, |a, b| a == b);
         }
     }
     // Items of the newest slice are known. Items of older slices are added to the newest slice again.
@@ -148,57 +107,9 @@ fn filters_merge_or_stay_as_they_are() {
         fails_cleanly("merge", || filter(params(20_000, 2), layout, 0), merge, |a, b| a == b);
         fails_cleanly(
             "merge",
-            || clone_of(&ours),
+            || ours.clone(),
             |ours| ours.live(Time::Reached).merge(&others, &Unlimited),
             |a, b| a == b,
         );
-    }
-}
-
-/// Merges generations that are missing in one of the filters, that expire by the merge, and that have grown.
-#[test]
-fn windows_merge_or_stay_as_they_are() {
-    let [ours, mut ahead] = [windows().remove(0), windows().remove(0)];
-    ahead.advance(1_002);
-    (0..45_000u32).for_each(|item| drop(ahead.live(Time::Reached).add(item.to_le_bytes(), &Unlimited)));
-    fails_cleanly(
-        "merge",
-        || clone_of(&ours),
-        |ours| ours.live(Time::Reached).merge(&[&ahead], &Unlimited),
-        |a, b| a == b,
-    );
-    let same = || ours.new_like(&Unlimited).unwrap();
-    fails_cleanly("merge", same, |empty| empty.live(Time::Reached).merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);
-}
-
-/// An advance returns expired data in a list. If there is no memory for the list, the data is freed at once.
-#[test]
-fn windows_advance_without_memory() {
-    let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 0 };
-    let window = Windowing::new(4, 4, ClockSource::Manual, false).unwrap();
-    let filter = windowed(params, window, &[700]);
-    let advance = |filter: &mut BloomFilter| drop(filter.advance(1_005));
-    let (mut ours, mut expected) = (clone_of(&filter), clone_of(&filter));
-    advance(&mut expected);
-    let ((), failed) = with_failure(1, || advance(&mut ours));
-    assert!(failed && ours == expected && ours.is_empty());
-}
-
-#[test]
-fn filters_are_loaded_or_not_at_all() {
-    for filter in filters().into_iter().chain(windows()) {
-        assert_dumps_load_or_fail(&filter);
-        assert_scandump_fails_or_gives(&filter);
-        let half = cut_after(&filter, filter.payload().len() / 2);
-        assert_rdb_loads_or_fails::<PartialFilter>(&rdb_of_loading(&half));
-        reading_fails_cleanly("half", || half.try_clone());
-        assert!(completed(half, &filter) == filter);
-        let fields = rdb_of_filter(&filter);
-        match filter.layout() {
-            BitLayout::Lines => assert_rdb_loads_or_fails::<PartialFilter>(&fields),
-            BitLayout::Classic => reading_fails_cleanly("RDB of RedisBloom", || {
-                redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited)
-            }),
-        }
     }
 }
