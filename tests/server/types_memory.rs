@@ -5,56 +5,26 @@ use redis::Value;
 use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
 use rollcall_testkit::server::Server;
 
-/// A kind of key to measure: the number of keys, the command that creates the key `?`, and the commands or items that
-/// fill it.
-struct Shape {
-    name: &'static str,
-    keys: u64,
-    make: &'static str,
-    fill: &'static str,
-    items: u64,
-}
+/// A name, the number of keys to measure, the command that creates the key `?`, and the command that fills it with so
+/// many items.
+type Shape = (&'static str, u64, &'static str, &'static str, u64);
 
 const SHAPES: [Shape; 15] = [
-    Shape { name: "small filter", keys: 20_000, make: "BF.RESERVE ? 0.01 100", fill: "BF.MADD ?", items: 5 },
-    Shape { name: "filter", keys: 2_000, make: "BF.RESERVE ? 0.001 5000", fill: "BF.MADD ?", items: 50 },
-    Shape { name: "chain", keys: 1_500, make: "BF.RESERVE ? 0.01 10", fill: "BF.MADD ?", items: 400 },
-    Shape { name: "large filter", keys: 4, make: "BF.RESERVE ? 0.01 3000000", fill: "BF.MADD ?", items: 100 },
-    Shape { name: "empty counter", keys: 50_000, make: "LC.RESERVE ?", fill: "LC.COUNT ?", items: 0 },
-    Shape { name: "counter of five", keys: 40_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 5 },
-    Shape { name: "counter of 250", keys: 20_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 250 },
-    Shape { name: "small estimate", keys: 4_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 300 },
-    Shape { name: "estimate", keys: 1_000, make: "LC.RESERVE ?", fill: "LC.ADD ?", items: 3_000 },
-    Shape { name: "fine estimate", keys: 200, make: "LC.RESERVE ? ERROR 0.0025", fill: "LC.ADD ?", items: 10_000 },
-    Shape {
-        name: "empty window",
-        keys: 10_000,
-        make: "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL",
-        fill: "BF.CARD ?",
-        items: 0,
-    },
-    Shape {
-        name: "window",
-        keys: 10_000,
-        make: "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL",
-        fill: "BF.MADD ?",
-        items: 15,
-    },
-    Shape { name: "exact window", keys: 20_000, make: "LC.RESERVE ? WINDOW 40 MANUAL", fill: "LC.ADD ?", items: 5 },
-    Shape {
-        name: "estimating window",
-        keys: 1_000,
-        make: "LC.RESERVE ? WINDOW 40 MANUAL",
-        fill: "LC.ADD ?",
-        items: 900,
-    },
-    Shape {
-        name: "window of bytes",
-        keys: 1_500,
-        make: "LC.RESERVE ? WINDOW 40 MANUAL SLICES 24",
-        fill: "LC.ADD ?",
-        items: 900,
-    },
+    ("small filter", 20_000, "BF.RESERVE ? 0.01 100", "BF.MADD ?", 5),
+    ("filter", 2_000, "BF.RESERVE ? 0.001 5000", "BF.MADD ?", 50),
+    ("chain", 1_500, "BF.RESERVE ? 0.01 10", "BF.MADD ?", 400),
+    ("large filter", 4, "BF.RESERVE ? 0.01 3000000", "BF.MADD ?", 100),
+    ("empty counter", 50_000, "LC.RESERVE ?", "LC.COUNT ?", 0),
+    ("counter of five", 40_000, "LC.RESERVE ?", "LC.ADD ?", 5),
+    ("counter of 250", 20_000, "LC.RESERVE ?", "LC.ADD ?", 250),
+    ("small estimate", 4_000, "LC.RESERVE ?", "LC.ADD ?", 300),
+    ("estimate", 1_000, "LC.RESERVE ?", "LC.ADD ?", 3_000),
+    ("fine estimate", 200, "LC.RESERVE ? ERROR 0.0025", "LC.ADD ?", 10_000),
+    ("empty window", 10_000, "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL", "BF.CARD ?", 0),
+    ("window", 10_000, "BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL", "BF.MADD ?", 15),
+    ("exact window", 20_000, "LC.RESERVE ? WINDOW 40 MANUAL", "LC.ADD ?", 5),
+    ("estimating window", 1_000, "LC.RESERVE ? WINDOW 40 MANUAL", "LC.ADD ?", 900),
+    ("window of bytes", 1_500, "LC.RESERVE ? WINDOW 40 MANUAL SLICES 24", "LC.ADD ?", 900),
 ];
 
 fn usage(client: &mut Client, keys: u64) -> i64 {
@@ -88,7 +58,7 @@ fn memory_usage_is_what_the_allocator_gives() {
         return;
     }
     let mut wrong = Vec::new();
-    for Shape { name, keys, make, fill, items } in SHAPES {
+    for (name, keys, make, fill, items) in SHAPES {
         let server = Server::start();
         // The keys first hold one letter each, so that the memory of the server's own tables is not measured.
         let key = |i: u64| format!("key:{i:07}");

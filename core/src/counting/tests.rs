@@ -169,6 +169,8 @@ impl Pair {
                 }
                 assert_eq!(words(&seen), words(&plain));
                 assert_eq!(seen.count(), plain.count());
+                let answer = counter.view_of_slice(slice).contains([7; 5]);
+                assert_eq!(answer.ok(), is_listed.then_some(false));
             }
         }
         let live = model.since(oldest).len() as u64;

@@ -97,41 +97,6 @@ fn adding_over_the_limit_changes_nothing() {
     }
 }
 
-/// A limit that records the largest requests: the bytes held, and the bytes after growth.
-#[derive(Default)]
-struct Asked(std::cell::Cell<Option<(u64, u64)>>);
-
-impl SizeLimit for Asked {
-    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        let (held, all) = self.0.get().unwrap_or_default();
-        self.0.set(Some((held.max(held_bytes), all.max(held_bytes + more_bytes))));
-        Ok(())
-    }
-}
-
-/// Adds items, and checks each request to the limit: it must have the current size and the final size.
-pub(crate) fn check_asked(counter: &mut Counter, items: impl IntoIterator<Item = u64>) {
-    for item in items {
-        let (asked, before) = (Asked::default(), counter.num_bytes());
-        counter.add(item.to_le_bytes(), &asked).unwrap();
-        match asked.0.get() {
-            Some((held, all)) => {
-                assert!(held <= before, "{held} held, not {before}, at {item}");
-                // A `Vec` doubles when it grows.
-                assert!(2 * all >= counter.num_bytes(), "{all} for {} at {item}", counter.num_bytes());
-            }
-            None => assert_eq!(counter.num_bytes(), before, "nothing was asked for {item}"),
-        }
-    }
-}
-
-#[test]
-fn limits_are_asked_for_what_is_held_and_what_comes() {
-    for (exact_limit, items) in [(0, 3000), (250, 3000), (5000, 5000)] {
-        check_asked(&mut Counter::new(params(0.01, exact_limit)).unwrap(), 0..items);
-    }
-}
-
 /// A mover that copies buffers and records the number of bytes.
 #[derive(Default)]
 struct Copier(std::cell::Cell<usize>);
