@@ -363,18 +363,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_segment_alone_is_linear_counting() {
-        let segments =
-            Segments { list: [Segment { share: 1.0 / 1024.0, slots: 1024.0, zero: 300.0 }; MAX_SEGMENTS], len: 1 };
-        let expected = -1024.0 * libm::log(300.0 / 1024.0);
-        assert!((segments.estimate() / expected - 1.0).abs() < 1e-9);
-        // Whang et al., section 4: m (e^t - t - 1) is the variance.
-        let t = expected / 1024.0;
-        let variance = 1024.0 * (libm::exp(t) - t - 1.0);
-        assert!((segments.standard_error(expected) / libm::sqrt(variance) - 1.0).abs() < 1e-9);
-    }
-
     /// An empty bitmap in which all slots get the same part of the hash space.
     fn one_segment(share: f64, slots: f64) -> Segments {
         Segments { list: [Segment { share, slots, zero: slots }; MAX_SEGMENTS], len: 1 }

@@ -247,20 +247,4 @@ mod tests {
         let union = union(&standing(&counters.each_ref())).unwrap();
         assert!(union.iter().map(|member| member.text()[0]).eq([3, 1, 2, 5, 4, 0]));
     }
-
-    #[test]
-    fn a_cleared_counter_counts_exactly_again() {
-        for exact_limit in [0, 20] {
-            let params = Params { exact_limit, ..PARAMS };
-            for members in [0, 1, 21, 200] {
-                let full = counter(params, 0..members);
-                assert_eq!(full.is_empty(), members == 0);
-                let mut empty = full.new_like().unwrap();
-                assert!(empty.is_empty() && empty.layout() == full.layout() && empty.lower_bound() == 0);
-                assert_eq!(empty.is_exact(), exact_limit > 0);
-                empty.add([3], &Unlimited).unwrap();
-                assert_eq!(empty.count(), 1);
-            }
-        }
-    }
 }

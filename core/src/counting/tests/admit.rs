@@ -146,18 +146,6 @@ fn adding_moves_only_what_it_changes() {
     }
 }
 
-/// An admission without a time does not move the window.
-#[test]
-fn an_admission_without_a_time_leaves_the_window_where_it_is() {
-    let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();
-    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, 1000).unwrap();
-    let mut admit = |items: &[&[u8]]| counter.admit(items.iter().copied(), LIMIT, &Unlimited);
-    assert_eq!(admit(&[b"a", b"b"]), Ok(vec![Admitted; 2]));
-    assert_eq!(admit(&[b"a", b"c"]), Ok(vec![Known, Admitted]));
-    assert_eq!((Some(counter.reached()), counter.count()), (Some(1000), 3));
-    assert_eq!(counter.at(Time::At(window.start_of(1004))).count(), 3);
-}
-
 #[test]
 fn bytes_count_while_their_members_are_live() {
     let window = window(4, ClockSource::System);

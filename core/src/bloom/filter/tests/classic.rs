@@ -6,7 +6,6 @@ use crate::bloom::params::{BitLayout, Params};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Parameter};
 use crate::hash::classic_hash;
-use crate::live::Value;
 use crate::size_limit::Unlimited;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
@@ -134,19 +133,6 @@ fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
             assert!((made.params().error_rate - asked).abs() <= f64::from_bits(1));
         }
     }
-}
-
-#[test]
-fn bitmaps_relocate_and_are_counted() {
-    let mut grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
-    let before = grown.try_clone().unwrap();
-    grown.chain_mut().iter_mut().for_each(|one| one.bitmap.relocate(|lines| lines.to_vec().into_boxed_slice()));
-    assert!(grown == before);
-    let mut sizes = Vec::new();
-    grown.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));
-    // Bitmaps of 32, 64 and 144 bytes take whole lines of 64 bytes.
-    assert_eq!(sizes, [64, 64, 192]);
-    assert_eq!(filter(params(0.01, 100, 2)).size_bytes(), 32 + 64 + 144);
 }
 
 #[test]

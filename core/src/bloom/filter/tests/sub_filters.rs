@@ -187,37 +187,6 @@ fn sizes_are_checked_before_allocation() {
     assert!(matches!(SubFilter::new(f64::NAN, 1, &Unlimited), Err(Error::OutOfRange { .. })));
 }
 
-#[test]
-fn lines_are_aligned_and_relocate() {
-    let mut filter = filter(0.01, 1000);
-    filter.insert(hash128(b"item", 0));
-    let before = filter.try_clone().unwrap();
-    assert_eq!(filter.as_bytes().as_ptr() as usize % 64, 0);
-    filter.bitmap.relocate(|lines| lines.to_vec().into_boxed_slice());
-    assert!(filter == before);
-    let mut sizes = Vec::new();
-    filter.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));
-    assert_eq!(sizes, [20 * 64]);
-}
-
-#[test]
-fn sub_filters_are_equal_in_every_bit_and_number() {
-    let same = |other: &SubFilter| filter(0.01, 1000) == *other;
-    assert!(same(&filter(0.01, 1000)));
-    // Another sub-filter with the same number of lines, sized for one item less.
-    let other = filter(0.01, 999);
-    assert!(!same(&other) && other.as_bytes() == filter(0.01, 1000).as_bytes());
-    let mut other = filter(0.01, 1000);
-    other.set_num_items(1).unwrap();
-    assert!(!same(&other));
-    let mut other = filter(0.01, 1000);
-    other.append_bytes(0, &[1]).unwrap();
-    assert!(!same(&other));
-    let mut another = filter(0.01, 1000);
-    another.append_bytes(0, &[2]).unwrap();
-    assert!(another != other && another.set_bits() == other.set_bits());
-}
-
 /// At a high error rate, a sub-filter is full by its set bits too. The last item that fits may exceed their limit.
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
