@@ -15,6 +15,7 @@ pub mod fixture;
 pub mod pair;
 pub mod reply;
 pub mod server;
+pub mod version;
 
 /// A command that Ctrl-C ends, even if this process ignores Ctrl-C, as background processes of a shell do.
 pub fn heeding_signals(program: &str) -> std::process::Command {

@@ -154,13 +154,9 @@ fn events_are_named_after_the_commands_that_are_served() {
         for (command, reported) in [
             ("RF.RESERVE f 0.01 100", "reserve f"),
             ("RF.ADD f a", "add f"),
-            ("RF.MADD f b c", "add f"),
             ("RF.MERGE g f", "merge g"),
-            ("RF.CLEAR f", "clear f"),
-            ("RF.ADMIT f LIMIT 9 ITEMS x", "add f"),
             ("RF.ADMIT f LIMIT 0 ITEMS y", "reject f"),
             ("RF.ADMIT h LIMIT 9 ITEMS x", "reserve h"),
-            ("RF.INSERT i ITEMS x", "reserve i"),
             ("RF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "reserve w"),
             ("RF.ADVANCE w 3", "advance w"),
         ] {

@@ -13,7 +13,8 @@ use crate::kinds::{KINDS, make};
 use rollcall_fuzz::payload::{forge, split};
 use rollcall_testkit::client::{Client, add_many, error_text, show};
 use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup, Version};
+use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::version::Version;
 
 /// Runs `MERGEDUMP` for counters or filters.
 fn merge_dump(client: &mut Client, family: &str, destination: &str, payloads: &[&[u8]]) -> Value {

@@ -196,8 +196,12 @@ fn rewritten_configurations_survive_a_restart() {
     for (name, value, _) in &OTHERS[..7] {
         server.set_parameter(name, value);
     }
+    server.set_parameter("auto-create", "no");
     server.client().expect("CONFIG REWRITE", "+OK");
     server.restart();
+    assert_is(&server, "auto-create", "no");
+    assert!(error_text(&server.client().cmd("BF.ADD f a")).is_some());
+    server.set_parameter("auto-create", "yes");
     assert_eq!(made_now(&mut server.client()), MADE_UNDER_OTHERS, "{}", server.config_file());
     assert_is(&server, "max-key-bytes", "8388608");
     assert_is(&server, "huge-pages", "yes");

@@ -52,22 +52,6 @@ fn only_commands_that_can_give_options_create_keys() {
     }
 }
 
-#[test]
-fn the_option_is_set_and_survives_a_rewrite() {
-    let mut server = Server::start();
-    let mut client = server.client();
-    client.expect("BF.ADD f a", "1");
-    server.set_parameter("auto-create", "no");
-    assert_rejects(&mut client);
-    client.expect("CONFIG REWRITE", "+OK");
-    server.restart();
-    assert_eq!(server.config("rollcall.auto-create").as_deref(), Some("no"), "{}", server.config_file());
-    assert_rejects(&mut server.client());
-    server.set_parameter("auto-create", "yes");
-    server.client().expect("LC.ADD k a", "1");
-    assert_rejects(&mut Setup::default().line("rollcall.auto-create no").start().client());
-}
-
 /// A primary that creates keys replicates bare additions, which its replica and its AOF must not reject.
 #[test]
 fn replicas_and_the_aof_create_always() {

@@ -218,18 +218,6 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
 }
 
 #[test]
-fn the_prefixed_names_serve_on_every_server() {
-    let lines = ["rollcall.bf-error-rate 0.02", "rollcall.bf-initial-size 200", "rollcall.bf-expansion-factor 4"];
-    let mut server = lines.iter().fold(Setup::default(), |setup, line| setup.line(line)).start();
-    assert_eq!(defaults(&server), "0.02 200 4");
-    server.client().expect("CONFIG SET rollcall.bf-initial-size 300", "+OK");
-    server.client().expect("CONFIG GET rollcall.bf-initial-size", "[\"rollcall.bf-initial-size\", \"300\"]");
-    server.client().expect("CONFIG REWRITE", "+OK");
-    server.restart();
-    assert_eq!(defaults(&server), "0.02 300 4");
-}
-
-#[test]
 fn the_names_of_redis_8_are_left_to_a_module_with_bf() {
     for args in ["commands lc", "commands beside"] {
         let server = Server::with_args(args);
