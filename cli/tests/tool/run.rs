@@ -39,7 +39,7 @@ impl Folder {
     }
 
     /// The only value of a file.
-    pub fn load<T: persist::Value>(&self, name: &str) -> T {
+    pub fn load<T: rollcall_core::live::Value>(&self, name: &str) -> T {
         persist::from_bytes(&self.read(name), &Unlimited).unwrap()
     }
 

@@ -14,7 +14,7 @@ use super::*;
 use crate::admission::{Admission, Terms};
 use crate::error::Parameter;
 use crate::live::tests::Copier;
-use crate::live::{BLOCK, Windowed};
+use crate::live::{BLOCK, Value};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 

@@ -10,7 +10,7 @@ use crate::bloom::sub_filter::SubFilter;
 use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Error, Limit, Parameter};
 use crate::live::tests::Copier;
-use crate::live::{Outcome, Windowed};
+use crate::live::{Outcome, Value};
 use crate::size_limit::{MaxBytes, Unlimited};
 use crate::window::{ClockSource, Merging, Move, Time, Window};
 use proptest::prelude::*;
