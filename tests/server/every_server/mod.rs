@@ -29,6 +29,7 @@ mod info_totals;
 mod install;
 mod leases;
 mod memory;
+mod merge_dump_forged;
 mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
