@@ -82,7 +82,7 @@ def test_code_of_the_page_on_engines_is_that_of_the_programs() -> None:
 def test_pages_name_the_package_as_it_is_installed() -> None:
     name = tomllib.loads((ROOT / "python/pyproject.toml").read_text())["project"]["name"]
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    named = {found for page in pages for found in re.findall(r"Python package \[?`([^`]+)`", page.read_text())}
+    named = {found for page in pages for found in re.findall(r"package `([^`]+)` for \[Python\]", page.read_text())}
     assert named == {name}
 
 
