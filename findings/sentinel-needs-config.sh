@@ -19,7 +19,7 @@ failover() {
         echo "port $sentinel"
         echo "sentinel monitor pair 127.0.0.1 $primary 1"
         echo "sentinel down-after-milliseconds pair 1000"
-        echo "sentinel failover-timeout pair 4000"
+        echo "sentinel failover-timeout pair 10000"
         if [ "${2:-}" = CONFIG ] && [ -n "$3" ]; then echo "sentinel rename-command pair CONFIG $3"; fi
     } >"$work/sentinel.conf"
     $path "$work/sentinel.conf" --sentinel --dir "$work" >"$work/sentinel.log" 2>&1 &
@@ -29,8 +29,9 @@ failover() {
         sleep 0.2
     done
     echo "$(cli "$sentinel" sentinel ckquorum pair | cut -d ' ' -f 1) $(cli "$sentinel" sentinel failover pair)"
-    for _ in $(seq 60); do
+    for _ in $(seq 300); do
         if [ "$(cli "$replica" role | head -n 1)" = master ]; then break; fi
+        if grep -q -e "-failover-abort" "$work/sentinel.log"; then break; fi
         sleep 0.2
     done
     cli "$replica" role | head -n 1
