@@ -37,6 +37,7 @@ pub mod persistence_golden;
 mod persistence_panics;
 mod persistence_redisbloom;
 mod persistence_restart;
+mod persistence_valkey_bloom;
 mod persistence_whole;
 mod persistence_windows;
 mod recipes;
