@@ -1,5 +1,7 @@
 //! Tests which state a restart restores, from the RDB file and from the AOF.
 
+use std::fs;
+
 use crate::effects::commands;
 use rollcall_testkit::client::add_many;
 use rollcall_testkit::fixture::{assert_same, go_on, populate, snapshot};
@@ -82,4 +84,24 @@ fn rewritten_aof_is_in_pieces() {
     assert!(commands.iter().filter(|(_, longest)| *longest > 1 << 19).count() >= 3, "{commands:?}");
     let ours = |name: &str| name.starts_with("RF.") || name.starts_with("LC.");
     assert!(commands.iter().all(|(name, _)| ours(name) || name == "SELECT"), "{commands:?}");
+}
+
+/// A service manager that restarts only after failures does not restart the server if the module is missing, because
+/// the exit status is 0. docs/operations.md says so.
+#[test]
+fn without_the_module_only_a_damaged_file_ends_the_server_with_an_error() {
+    let server = Server::start();
+    server.client().expect("LC.ADD lc:k ann", "1");
+    server.save();
+    let mut file = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
+    let end = |file: &[u8]| {
+        // The shell does not `exec` the server, and exits with its status.
+        let setup = Setup::default().without_module().file("dump.rdb", file).script("\"$@\"; exit $?");
+        let log = setup.try_start().err().expect("no start");
+        assert!(log.contains("no matching module type 'RCcounter'"), "{log}");
+        log.lines().last().map(str::to_owned)
+    };
+    assert_eq!(end(&file).as_deref(), Some("(ended with exit status: 0)"));
+    *file.last_mut().expect("the checksum") ^= 1;
+    assert_eq!(end(&file).as_deref(), Some("(ended with exit status: 1)"));
 }
