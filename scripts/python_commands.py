@@ -5,26 +5,31 @@ pipelines.
     scripts/python_commands.py            fail if a file is not what would be written
     scripts/python_commands.py --write    write the files
 
-_filters.py and _counters.py define once how a command is sent and its reply is read, as methods that return
-`Command[T]`. The classes have the same signatures and comments, and return T, an awaitable T, or `Queued[T]`. They are
-written out, because type checkers and editors read them. The types of replies must be those of scripts/replies.toml.
+_filters.py and _counters.py define once what each command sends, and scripts/replies.toml what it replies. The classes
+have the same signatures and comments, and return T, an awaitable T, or `Queued[T]`. They are written out, because type
+checkers and editors read them. Where the type of the reply depends on arguments, they have overloads.
 """
 
 import ast
+import json
+import re
 import sys
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGE = Path(__file__).resolve().parent.parent / "python" / "rollcall_redis" / "redis"
-REPLIES = tomllib.loads(Path(__file__).with_name("replies.toml").read_text())
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "rollcall_redis" / "redis"
+COMMANDS = json.loads((ROOT / "docs" / "commands.json").read_text())
+TABLE = tomllib.loads((ROOT / "scripts" / "replies.toml").read_text())
 LINE = 120
 INDENT = " " * 4
 
 
 class Family(NamedTuple):
-    """The commands that a file describes: its class, and what the written files import."""
+    """The commands that a file describes: their prefix, its class, and what the written files import."""
 
+    prefix: str
     file: str
     described: str
     name: str
@@ -34,34 +39,38 @@ class Family(NamedTuple):
 
 FAMILIES = (
     Family(
+        "BF",
         "_filters",
         "FilterCommands",
         "Filters",
         "",
         """from collections.abc import Iterable
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
+import rollcall_redis.redis._reply as read
 from rollcall_redis._types import Admission, Admissions
 
-from ._columns import Answers, AnswersView, Buffer, Rows
+from ._columns import Answers, AnswersView, Buffer, Rows, with_items
 from ._command import Command, Item, Key, Moment, Seconds
 from ._filters import FilterCommands, Layout
 from ._reply import Chunk, FilterInfo""",
     ),
     Family(
+        "LC",
         "_counters",
         "CounterCommands",
         "Counters",
         "Member",
-        """from collections.abc import Iterable
-from typing import Any, Generic, Literal, cast, overload
+        """from collections.abc import Callable, Iterable
+from typing import Any, Generic, Literal, overload
 
+import rollcall_redis.redis._reply as read
 from rollcall_redis._types import Admission, Admissions, Estimate
 
-from ._columns import Answers, AnswersView, Buffer, Rows
+from ._columns import Answers, AnswersView, Buffer, Rows, with_items
 from ._command import Command, Item, Key, Moment, Seconds, Spans
-from ._counters import CounterCommands, Member
-from ._reply import Chunk, CounterInfo, Slice""",
+from ._counters import CounterCommands
+from ._reply import Chunk, CounterInfo, Member, Slice""",
     ),
 )
 
@@ -89,30 +98,19 @@ def written(family: Family, face: Face) -> str:
     runner = "Queue, Queued" if face.runner == "Queue" else face.runner
     classes = [node for node in ast.parse(path(family.file).read_text()).body if isinstance(node, ast.ClassDef)]
     (definition,) = [node for node in classes if node.name == family.described]
-    member, base = (f"[{family.member}]", f"(Generic[{family.member}])") if family.member else ("", "")
+    base = f"(Generic[{family.member}])" if family.member else ""
+    given = f", member: Callable[[Any], {family.member}]" if family.member else ""
     lines = [f'"""{face.title} Written by scripts/python_commands.py."""', "", *family.imports.split("\n")]
     lines += [f"from ._run import {runner}", "", "", f"class {face.prefix}{family.name}{base}:", *docstring(definition)]
-    lines += ["", f"    def __init__(self, commands: {family.described}{member}, run: {face.runner}) -> None:"]
-    lines += ["        self._commands = commands", "        self._run = run"]
+    lines += ["", f"    def __init__(self, run: {face.runner}{given}) -> None:"]
+    lines += [f"        self._commands = {family.described}()", "        self._run = run"]
+    lines += ["        self._member = member"] if given else []
     for node in definition.body:
         if isinstance(node, ast.Assign):
             lines += ["", f"    {ast.unparse(node)}"]
-        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            # Overloads of one name stand together: no blank line before the others.
-            same = [other for other in definition.body if getattr(other, "name", "") == node.name]
-            lines += method(node, face, same[0] is node)
+        elif isinstance(node, ast.FunctionDef):
+            lines += ["", *method(node, family, face)]
     return "\n".join(lines) + "\n"
-
-
-def missing(family: Family, prefix: str) -> list[str]:
-    """The methods that cannot return what the table says, each with the missing type."""
-    types: dict[str, set[str]] = {}
-    for node in ast.walk(ast.parse(path(family.file).read_text())):
-        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Subscript):
-            types.setdefault(node.name, set()).add(ast.unparse(node.returns.slice))
-    wanted = ((name.lower(), kind) for name, kinds in REPLIES[prefix].items() for kind in kinds.values())
-    expected = ((name, REPLIES["kinds"][kind]["python"]) for name, kind in wanted)
-    return [f"{prefix}.{name}: {one}" for name, one in expected if one not in types.get(name, ())]
 
 
 def path(file: str) -> Path:
@@ -130,47 +128,110 @@ def docstring(node: ast.ClassDef | ast.FunctionDef, depth: int = 1) -> list[str]
     return lines if not rest else [*lines, f'{pad}"""']
 
 
-def method(node: ast.FunctionDef, face: Face, is_first: bool) -> list[str]:
-    is_overload = any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list)
-    assert isinstance(node.returns, ast.Subscript), f"{node.name} does not return Command[...]"
-    result = face.result.format(ast.unparse(node.returns.slice))
-    lines = [""] if is_first else []
-    if is_overload:
-        lines.append("    @overload")
-    end = " ..." if is_overload else ""
-    lines += signature(f"    {face.define} {node.name}(", parameters(node.args), f") -> {result}:{end}")
-    if not is_overload:
-        lines += docstring(node, 2)
-        lines += call(face.run, node.name, passed(node.args), is_overloaded=not is_first)
-    return lines
+class Replies(NamedTuple):
+    """The kinds of a command's replies: the usual one, and the one that it has with an argument."""
+
+    usual: str
+    other: str = ""
+    argument: str = ""
 
 
-def call(run: str, name: str, arguments: list[str], *, is_overloaded: bool) -> list[str]:
+def replies_of(command: str) -> Replies:
+    family, _, name = command.partition(".")
+    arguments = re.findall(r"[+-](\w+)", " ".join(TABLE[family][name]))
+    return Replies(*TABLE[family][name].values(), *map(str.lower, arguments))
+
+
+def type_of(kind: str) -> str:
+    return TABLE["kinds"][kind]["python"]
+
+
+def method(node: ast.FunctionDef, family: Family, face: Face) -> list[str]:
+    command = f"{family.prefix}.{node.name.upper()}"
+    start = f"    {face.define} {node.name}("
+    types = overloads(node, command)
+    lines = []
+    for changed, type_ in types:
+        end = f") -> {face.result.format(type_)}: ..."
+        lines += ["    @overload", *signature(start, parameters(node.args, changed), end)]
+    result = face.result.format("Any" if types else type_of(replies_of(command).usual))
+    lines += signature(start, parameters(node.args, {}), f") -> {result}:")
+    return [*lines, *docstring(node, 2), *call(node, command, face.run)]
+
+
+def overloads(node: ast.FunctionDef, command: str) -> list[tuple[dict[str, str], str]]:
+    """The overloads of a method: the parameters that differ, and the type of the reply."""
+    usual, other, argument = replies_of(command)
+    if argument == "field":
+        fields = [({argument: f"Literal[{words}]"}, type_) for type_, words in fields_of(command).items()]
+        return [({argument: "None = None"}, type_of(usual)), *fields]
+    columns = TABLE["columns"].get(usual) if "width" in names(node) else None
+    types, changed = [], {}
+    if columns:
+        widths = {"Rows": {"width": "None = None"}, "Buffer": {"width": "int"}}
+        types = [({"items": items} | widths.get(items, {}), type_) for items, type_ in columns.items()]
+        changed = {"items": "Iterable[Item]", "width": "None = None"}
+    if argument:
+        types.append((changed | {argument: "Literal[False] = False"}, type_of(usual)))
+        types.append((changed | {argument: "Literal[True]"}, type_of(other)))
+    elif columns:
+        types.append((changed, type_of(usual)))
+    return types
+
+
+def fields_of(command: str) -> dict[str, str]:
+    """The types of the fields of INFO, each with its fields. `FIELDS` of _reply.py has the functions that read them."""
+    body = ast.parse(path("_reply").read_text()).body
+    returned = {node.name: ast.unparse(node.returns) for node in body if isinstance(node, ast.FunctionDef)}
+    (table,) = [node.value for node in body if isinstance(node, ast.AnnAssign) and node.target.id == "FIELDS"]
+    readers = {key.value: ast.unparse(value) for key, value in zip(table.keys, table.values, strict=True)}
+    types: dict[str, list[str]] = {}
+    for field in COMMANDS[command]["arguments"][1]["arguments"]:
+        outer, _, inner = readers[field["token"]].rpartition("(")
+        type_ = returned[inner.rstrip(")")] + (" | None" if outer else "")
+        types.setdefault(type_, []).append(f'"{field["token"]}"')
+    return {type_: ", ".join(words) for type_, words in types.items()}
+
+
+def call(node: ast.FunctionDef, command: str, run: str) -> list[str]:
     """The body of a generated method, which runs the command."""
-    pad = INDENT * 2
-    if is_overloaded:
-        # The caller has decided which overload it is.
-        start = f"{pad}command: Command[Any] = cast(Any, self._commands).{name}("
-        return [*signature(start, arguments, ")"), f"{pad}return {run}(command)"]
-    line = f"{pad}return {run}(self._commands.{name}({', '.join(arguments)}))"
-    if len(line) <= LINE:
-        return [line]
-    return [f"{pad}return {run}(", *signature(f"{pad}{INDENT}self._commands.{name}(", arguments, ")"), f"{pad})"]
+    usual, other, argument = replies_of(command)
+    pad, lines, reader = INDENT * 2, [], f"read.{usual}"
+    if argument:
+        with_field = f"read.{usual} if field is None else read.{other}(field)"
+        with_option = f"read.{other} if {argument} else read.{usual}"
+        lines, reader = [f"{pad}reader = {with_field if argument == 'field' else with_option}"], "reader"
+    if content := TABLE["kinds"][usual].get("content", ""):
+        reader += f'{"(self._member)" * (content == "members")}, content="{content}"'
+    maker = "with_items" if "width" in names(node) else "Command"
+    send = f"self._commands.{node.name}("
+    arguments = f"{send}{', '.join(passed(node.args))})"
+    if len(last := f'{pad}return {run}({maker}("{command}", {arguments}, {reader}))') <= LINE:
+        return [*lines, last]
+    lines += signature(f"{pad}arguments = {send}", passed(node.args), ")")
+    return [*lines, last.replace(arguments, "arguments")]
 
 
-def parameters(arguments: ast.arguments) -> list[str]:
-    """The parameters of a signature, each as text."""
+def names(node: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+
+
+def parameters(arguments: ast.arguments, changed: dict[str, str]) -> list[str]:
+    """The parameters of a signature, each as text. Those of `changed` have other types and defaults."""
     defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
-    texts = [parameter(argument, default) for argument, default in zip(arguments.args, defaults, strict=True)]
+    texts = [parameter(*pair, changed) for pair in zip(arguments.args, defaults, strict=True)]
     if arguments.vararg:
-        texts.append(f"*{parameter(arguments.vararg, None)}")
+        texts.append(f"*{parameter(arguments.vararg, None, changed)}")
     elif arguments.kwonlyargs:
         texts.append("*")
-    return texts + [parameter(*pair) for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return texts + [parameter(*pair, changed) for pair in pairs]
 
 
-def parameter(argument: ast.arg, default: ast.expr | None) -> str:
+def parameter(argument: ast.arg, default: ast.expr | None, changed: dict[str, str]) -> str:
     text = argument.arg
+    if text in changed:
+        return f"{text}: {changed[text]}"
     if argument.annotation:
         text += f": {ast.unparse(argument.annotation)}"
     if default is None:
@@ -198,9 +259,6 @@ def signature(start: str, parts: list[str], end: str) -> list[str]:
     return [start, *rows, pad + end]
 
 
-wrong = [one for family, prefix in zip(FAMILIES, ("BF", "LC"), strict=True) for one in missing(family, prefix)]
-if wrong:
-    raise SystemExit(f"python_commands: scripts/replies.toml has other types: {wrong}")
 files = {path(f"{family.file}_{face.suffix}"): written(family, face) for family in FAMILIES for face in FACES}
 drifted = {file: text for file, text in files.items() if not file.exists() or file.read_text() != text}
 if sys.argv[1:] == ["--write"]:

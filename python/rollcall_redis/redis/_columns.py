@@ -3,20 +3,19 @@
 import importlib
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from rollcall_redis._types import Admissions, FullError, ParameterError
 
 from ._command import Command, Item, Word, listed
 from ._reply import (
     UnexpectedReply,
-    admission,
-    admissions,
     binary,
-    boolean,
+    booleans,
     integer,
-    list_of,
+    outcomes,
     replies_before,
+    room,
     with_replies_before,
 )
 
@@ -37,6 +36,11 @@ if TYPE_CHECKING:
 else:
     # Neither NumPy nor typing_extensions is required, and a memoryview takes no type before Python 3.14.
     Buffer = Rows = Answers = AnswersView = Any
+
+T = TypeVar("T")
+
+WithItems: TypeAlias = "tuple[list[Word], Iterable[Item] | Rows | Buffer, int | None]"
+"""The arguments of a command, the items that follow them, and the width of items in a buffer."""
 
 MAX_WIDTH = 65_536
 MAX_ITEMS = 1 << 20
@@ -86,36 +90,25 @@ class Column(NamedTuple):
         return importlib.import_module("numpy").asarray(view) if self.wants_numpy else view
 
 
-class Answer(NamedTuple):
-    """How the reply to several items is read."""
-
-    of_list: Callable[[Any], Any]
-    """Reads the reply to a list."""
-    of_column: Callable[[Column, list[Any]], Any]
-    """Reads the replies to a column, one for each call."""
-    is_one_decision: bool = False
-    """Whether one call has to decide about all items."""
-
-
-def with_items(
-    name: str, words: list[Word], items: "Iterable[Item] | Rows | Buffer", width: int | None, answer: Answer
-) -> Command[Any]:
-    """A command with items, in one argument if they have the same width."""
+def with_items(name: str, arguments: WithItems, read: Callable[[Any], T]) -> Command[T]:
+    """A command with items, in one argument if they have the same width. `read` reads the reply to a list."""
+    words, items, width = arguments
     column = column_of(items, width)
     if column is None:
-        return Command(name, [*words, *listed(cast(Iterable[Item], items))], answer.of_list)
+        return Command(name, [*words, *listed(cast(Iterable[Item], items))], read)
+    of_column, is_one_decision = _OF_COLUMN[read]
     if column.needs_list():
         calls = [[*words, *listed(column.without_padding())]]
     else:
         if not 1 <= column.width <= MAX_WIDTH:
             raise ParameterError(f"items of a column must have 1 to {MAX_WIDTH} bytes, got {column.width}")
-        if answer.is_one_decision and column.num_items > column.max_items():
+        if is_one_decision and column.num_items > column.max_items():
             raise ParameterError(
                 f"the column is too long: {name} decides about all items in one call, of at most "
                 f"{column.max_items()} items, got {column.num_items}"
             )
         calls = [[*words, "WIDTH", column.width, "ITEMS", *run] for run in column.runs()]
-    return Command(name, calls[0], lambda replies: answer.of_column(column, replies), rest=calls[1:])
+    return Command(name, calls[0], lambda replies: of_column(column, replies), rest=calls[1:])
 
 
 def column_of(items: Any, width: int | None) -> Column | None:
@@ -173,7 +166,7 @@ def _run_of(reply: Any) -> bytes:
     if isinstance(reply, str | bytes):
         return binary(reply)
     try:
-        return b"".join(_BYTES[value] for value in list_of(admission)(reply))
+        return b"".join(_BYTES[value] for value in outcomes(reply))
     except Exception as error:
         if str(error) != FULL:
             raise
@@ -207,11 +200,15 @@ def _sum(_: Column, replies: list[Any]) -> int:
     return sum(map(integer, replies))
 
 
-def _admissions(column: Column, replies: list[Any]) -> Admissions:
-    return admissions(replies[0], lambda outcomes: _outcomes(column, [outcomes]))
+def _room(column: Column, replies: list[Any]) -> Admissions:
+    return room(replies[0], lambda outcomes: _outcomes(column, [outcomes]))
 
 
-BOOLEANS = Answer(list_of(boolean), _booleans)
-NUMBER = Answer(integer, _sum)
-OUTCOMES = Answer(list_of(admission), _outcomes, is_one_decision=True)
-ADMISSIONS = Answer(admissions, _admissions, is_one_decision=True)
+_OF_COLUMN: dict[Callable[[Any], Any], tuple[Callable[[Column, list[Any]], Any], bool]] = {
+    booleans: (_booleans, False),
+    integer: (_sum, False),
+    outcomes: (_outcomes, True),
+    room: (_room, True),
+}
+"""By the function that reads the reply to a list: the one that reads the replies to a column, one for each call, and
+whether one call has to decide about all items."""

@@ -1,11 +1,12 @@
 """Each command as a coroutine. Written by scripts/python_commands.py."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
+import rollcall_redis.redis._reply as read
 from rollcall_redis._types import Admission, Admissions
 
-from ._columns import Answers, AnswersView, Buffer, Rows
+from ._columns import Answers, AnswersView, Buffer, Rows, with_items
 from ._command import Command, Item, Key, Moment, Seconds
 from ._filters import FilterCommands, Layout
 from ._reply import Chunk, FilterInfo
@@ -15,8 +16,8 @@ from ._run import RunAsync
 class AsyncFilters:
     """Commands on Bloom filters."""
 
-    def __init__(self, commands: FilterCommands, run: RunAsync) -> None:
-        self._commands = commands
+    def __init__(self, run: RunAsync) -> None:
+        self._commands = FilterCommands()
         self._run = run
 
     async def reserve(
@@ -39,31 +40,30 @@ class AsyncFilters:
         pxat: Moment | None = None,
     ) -> bool:
         """BF.RESERVE: creates an empty filter. Returns True, or raises an error if the key exists."""
-        return await self._run(
-            self._commands.reserve(
-                key,
-                error_rate,
-                capacity,
-                expansion,
-                noScale,
-                seed=seed,
-                layout=layout,
-                window=window,
-                manual=manual,
-                slices=slices,
-                refresh=refresh,
-                ex=ex,
-                px=px,
-                exat=exat,
-                pxat=pxat,
-            )
+        arguments = self._commands.reserve(
+            key,
+            error_rate,
+            capacity,
+            expansion,
+            noScale,
+            seed=seed,
+            layout=layout,
+            window=window,
+            manual=manual,
+            slices=slices,
+            refresh=refresh,
+            ex=ex,
+            px=px,
+            exat=exat,
+            pxat=pxat,
         )
+        return await self._run(Command("BF.RESERVE", arguments, read.ok))
 
     create = reserve
 
     async def add(self, key: Key, item: Item) -> bool:
         """BF.ADD: adds an item. Returns whether it was new to the filter."""
-        return await self._run(self._commands.add(key, item))
+        return await self._run(Command("BF.ADD", self._commands.add(key, item), read.boolean))
 
     async def madd(self, key: Key, *items: Item) -> list[bool]:
         """BF.MADD: adds items. Returns for each, in order, whether it was new.
@@ -71,7 +71,7 @@ class AsyncFilters:
         If a filter that does not scale becomes full, its error is raised for the remaining items. `replies_before`
         returns the replies for the items before.
         """
-        return await self._run(self._commands.madd(key, *items))
+        return await self._run(Command("BF.MADD", self._commands.madd(key, *items), read.added))
 
     @overload
     async def insert(
@@ -173,7 +173,7 @@ class AsyncFilters:
         A column of items of the same width, such as an array of bytes, is sent in one argument, and above 2^20 items in
         several calls. The answers are an array. `width` is the number of bytes of an item in another buffer.
         """
-        command: Command[Any] = cast(Any, self._commands).insert(
+        arguments = self._commands.insert(
             key,
             items,
             capacity,
@@ -194,7 +194,7 @@ class AsyncFilters:
             pxat=pxat,
             width=width,
         )
-        return await self._run(command)
+        return await self._run(with_items("BF.INSERT", arguments, read.added))
 
     @overload
     async def admit(
@@ -313,7 +313,8 @@ class AsyncFilters:
         (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
         changed. With `withroom`, returns `Admissions`: these outcomes, and the room that is left.
         """
-        command: Command[Any] = cast(Any, self._commands).admit(
+        reader = read.room if withroom else read.outcomes
+        arguments = self._commands.admit(
             key,
             items,
             limit,
@@ -338,15 +339,15 @@ class AsyncFilters:
             pxat=pxat,
             width=width,
         )
-        return await self._run(command)
+        return await self._run(with_items("BF.ADMIT", arguments, reader))
 
     async def exists(self, key: Key, item: Item) -> bool:
         """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
-        return await self._run(self._commands.exists(key, item))
+        return await self._run(Command("BF.EXISTS", self._commands.exists(key, item), read.boolean))
 
     async def mexists(self, key: Key, *items: Item) -> list[bool]:
         """BF.MEXISTS: whether each of several items may be in the filter, in order."""
-        return await self._run(self._commands.mexists(key, *items))
+        return await self._run(Command("BF.MEXISTS", self._commands.mexists(key, *items), read.booleans))
 
     @overload
     async def query(self, key: Key, items: Rows, since: Seconds | None = None, *, width: None = None) -> Answers: ...
@@ -372,62 +373,60 @@ class AsyncFilters:
         """BF.QUERY: whether each of several items may be in the filter, or may have been added in the last `since`
         seconds, in order.
         """
-        command: Command[Any] = cast(Any, self._commands).query(key, items, since, width=width)
-        return await self._run(command)
+        arguments = self._commands.query(key, items, since, width=width)
+        return await self._run(with_items("BF.QUERY", arguments, read.booleans))
 
     async def card(self, key: Key) -> int:
         """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""
-        return await self._run(self._commands.card(key))
+        return await self._run(Command("BF.CARD", self._commands.card(key), read.integer))
 
     @overload
     async def info(self, key: Key, field: None = None) -> FilterInfo: ...
     @overload
     async def info(self, key: Key, field: Literal["CAPACITY", "SIZE", "FILTERS", "ITEMS"]) -> int: ...
     @overload
+    async def info(self, key: Key, field: Literal["EXPANSION", "WINDOW", "SLICES", "SLICE"]) -> int | None: ...
+    @overload
     async def info(self, key: Key, field: Literal["ERROR", "FPR", "FILL"]) -> float: ...
     @overload
     async def info(self, key: Key, field: Literal["LAYOUT"]) -> str: ...
-    @overload
-    async def info(self, key: Key, field: Literal["WINDOW"]) -> int | None: ...
-    @overload
-    async def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> int | None: ...
     @overload
     async def info(self, key: Key, field: Literal["CLOCK"]) -> str | None: ...
     @overload
     async def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> bool | None: ...
     async def info(self, key: Key, field: Any = None) -> Any:
         """BF.INFO: the parameters and the state of a filter, or a single field. Most fields are only sent if named."""
-        command: Command[Any] = cast(Any, self._commands).info(key, field)
-        return await self._run(command)
+        reader = read.filter if field is None else read.field(field)
+        return await self._run(Command("BF.INFO", self._commands.info(key, field), reader))
 
     async def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> bool:
         """BF.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
         on.
         """
-        return await self._run(self._commands.advance(key, slice))
+        return await self._run(Command("BF.ADVANCE", self._commands.advance(key, slice), read.ok))
 
     async def merge(self, destination: Key, *sources: Key) -> bool:
         """BF.MERGE: makes the destination the union of itself and the sources."""
-        return await self._run(self._commands.merge(destination, *sources))
+        return await self._run(Command("BF.MERGE", self._commands.merge(destination, *sources), read.ok))
 
     async def mergedump(self, destination: Key, *payloads: bytes) -> bool:
         """BF.MERGEDUMP: makes the destination the union of itself and values that DUMP or `to_bytes` returned."""
-        return await self._run(self._commands.mergedump(destination, *payloads))
+        return await self._run(Command("BF.MERGEDUMP", self._commands.mergedump(destination, *payloads), read.ok))
 
     async def clear(self, key: Key) -> bool:
         """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
-        return await self._run(self._commands.clear(key))
+        return await self._run(Command("BF.CLEAR", self._commands.clear(key), read.ok))
 
     async def scandump(self, key: Key, iter: int) -> Chunk:
         """BF.SCANDUMP: dumps a filter in chunks. Begin with 0, and continue with the iterator of each reply, until it
         is 0.
         """
-        return await self._run(self._commands.scandump(key, iter))
+        return await self._run(Command("BF.SCANDUMP", self._commands.scandump(key, iter), read.chunk, content="binary"))
 
     async def loadchunk(self, key: Key, iter: int, data: bytes) -> bool:
         """BF.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
-        return await self._run(self._commands.loadchunk(key, iter, data))
+        return await self._run(Command("BF.LOADCHUNK", self._commands.loadchunk(key, iter, data), read.ok))
 
     async def debug(self, key: Key) -> list[str]:
         """BF.DEBUG: a description of a filter and of each of its sub-filters, for people."""
-        return await self._run(self._commands.debug(key))
+        return await self._run(Command("BF.DEBUG", self._commands.debug(key), read.texts))

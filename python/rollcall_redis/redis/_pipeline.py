@@ -6,11 +6,9 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from ._command import Command
-from ._counters import CounterCommands, Member
 from ._counters_queued import QueuedCounters
-from ._filters import FilterCommands
 from ._filters_queued import QueuedFilters
-from ._reply import binary, text
+from ._reply import Member, binary, text
 from ._run import Family, Queued, is_pipeline, send
 
 T = TypeVar("T")
@@ -29,8 +27,8 @@ class _Queueing(Generic[Member]):
         self._family: Family = family
         self._queued: list[tuple[slice, Queued[Any]]] = []
         member: Any = text if decode_responses else binary
-        self.bf = QueuedFilters(FilterCommands(), self._queue)
-        self.lc = QueuedCounters(CounterCommands(member), self._queue)
+        self.bf = QueuedFilters(self._queue)
+        self.lc = QueuedCounters(self._queue, member)
 
     def __len__(self) -> int:
         return len(self.client)

@@ -1,4 +1,6 @@
-"""Converts replies to Python values, which are the same over RESP2 and RESP3, whether or not the client decodes."""
+"""Converts replies to Python values, which are the same over RESP2 and RESP3, whether or not the client decodes.
+
+Each kind of reply in scripts/replies.toml has a function of its name here."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,6 +9,8 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 from rollcall_redis._types import Admission, Admissions, Estimate
 
 T = TypeVar("T")
+Member = TypeVar("Member")
+"""The type of members: `bytes` or `str`."""
 
 
 class Slice(NamedTuple):
@@ -97,11 +101,11 @@ def admission(reply: Any) -> Admission:
     raise UnexpectedReply(reply, "1, 0 or -1")
 
 
-def admissions(reply: Any, parse: Callable[[Any], Any] | None = None) -> Admissions:
+def room(reply: Any, parse: Callable[[Any], Any] | None = None) -> Admissions:
     """Reads the reply with WITHROOM, and its outcomes by `parse`."""
-    outcomes, room, retry_after = _elements(reply)
+    decided, left, retry_after = _elements(reply)
     seconds = integer(retry_after)
-    return Admissions((parse or list_of(admission))(outcomes), integer(room), None if seconds == -1 else seconds)
+    return Admissions((parse or outcomes)(decided), integer(left), None if seconds == -1 else seconds)
 
 
 def double(reply: Any) -> float:
@@ -143,6 +147,10 @@ def list_of(parse: Callable[[Any], T]) -> Callable[[Any], list[T]]:
     return parse_list
 
 
+booleans = added = list_of(boolean)
+outcomes = list_of(admission)
+texts = list_of(text)
+
 _REPLIES_BEFORE = "rollcall_replies_before"
 
 
@@ -169,10 +177,17 @@ def history_slice(reply: Any) -> Slice:
     return Slice(integer(begin), integer(count), double(error))
 
 
-def with_ages(member: Callable[[Any], T]) -> Callable[[Any], list[tuple[T, int]]]:
+slices = list_of(history_slice)
+
+
+def members(member: Callable[[Any], Member]) -> Callable[[Any], list[Member]]:
+    return list_of(member)
+
+
+def ages(member: Callable[[Any], Member]) -> Callable[[Any], list[tuple[Member, int]]]:
     """Reads members with their ages: a list of pairs in RESP3, a flat list in RESP2."""
 
-    def parse_ages(reply: Any) -> list[tuple[T, int]]:
+    def parse_ages(reply: Any) -> list[tuple[Member, int]]:
         elements = _elements(reply)
         if elements and not isinstance(elements[0], list | tuple):
             elements = [elements[start : start + 2] for start in range(0, len(elements), 2)]
@@ -186,19 +201,45 @@ def chunk(reply: Any) -> Chunk:
     return Chunk(integer(iterator), binary(data))
 
 
-def single(parse: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Reads a reply with one field: a map of one pair in RESP3, an array of one value in RESP2."""
+FIELDS: dict[str, Callable[[Any], object]] = {
+    "CAPACITY": integer,
+    "SIZE": integer,
+    "FILTERS": integer,
+    "ITEMS": integer,
+    "EXACT": integer,
+    "BYTES": integer,
+    "COUNT": integer,
+    "ERROR": double,
+    "FPR": double,
+    "FILL": double,
+    "STDERR": double,
+    "LAYOUT": text,
+    "MODE": text,
+    "EXPANSION": or_none(integer),
+    "WINDOW": or_none(integer),
+    "SLICES": or_none(integer),
+    "SLICE": or_none(integer),
+    "CLOCK": or_none(text),
+    "VOLATILE": or_none(boolean),
+    "REFRESH": or_none(boolean),
+}
+"""How each field of BF.INFO and LC.INFO is read."""
 
-    def parse_single(reply: Any) -> T:
+
+def field(name: str) -> Callable[[Any], object]:
+    """Reads a reply with one field: a map of one pair in RESP3, an array of one value in RESP2."""
+    parse = FIELDS.get(name.upper(), anything)
+
+    def parse_field(reply: Any) -> object:
         values = _values(reply)
         if len(values) != 1:
             raise UnexpectedReply(reply, "one field")
         return parse(values[0])
 
-    return parse_single
+    return parse_field
 
 
-def filter_info(reply: Any) -> FilterInfo:
+def filter(reply: Any) -> FilterInfo:
     rows = _Rows(reply)
     return FilterInfo(
         capacity=rows.take("Capacity", integer),
@@ -210,7 +251,7 @@ def filter_info(reply: Any) -> FilterInfo:
     )
 
 
-def counter_info(reply: Any) -> CounterInfo:
+def counter(reply: Any) -> CounterInfo:
     rows = _Rows(reply)
     return CounterInfo(
         error_rate=rows.take("Error rate", double),

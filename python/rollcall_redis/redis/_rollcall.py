@@ -2,14 +2,12 @@
 
 from typing import Any, Generic, Literal, overload
 
-from ._counters import CounterCommands, Member
 from ._counters_asyncio import AsyncCounters
 from ._counters_blocking import Counters
-from ._filters import FilterCommands
 from ._filters_asyncio import AsyncFilters
 from ._filters_blocking import Filters
 from ._pipeline import AsyncPipeline, Pipeline
-from ._reply import binary, text
+from ._reply import Member, binary, text
 from ._run import AsyncClient, Client, Family, Sender
 
 
@@ -39,8 +37,8 @@ class Rollcall(Generic[Member]):
         self._decode_responses: Any = decode_responses
         self._family: Family = family
         member: Any = text if decode_responses else binary
-        self.bf = Filters(FilterCommands(), sender.run)
-        self.lc = Counters(CounterCommands(member), sender.run)
+        self.bf = Filters(sender.run)
+        self.lc = Counters(sender.run, member)
 
     def pipeline(self, transaction: bool | None = None) -> Pipeline[Member]:
         """A pipeline of the client. `transaction` is passed on to the client, which has its own default."""
@@ -72,8 +70,8 @@ class AsyncRollcall(Generic[Member]):
         self._decode_responses: Any = decode_responses
         self._family: Family = family
         member: Any = text if decode_responses else binary
-        self.bf = AsyncFilters(FilterCommands(), sender.run_async)
-        self.lc = AsyncCounters(CounterCommands(member), sender.run_async)
+        self.bf = AsyncFilters(sender.run_async)
+        self.lc = AsyncCounters(sender.run_async, member)
 
     def pipeline(self, transaction: bool | None = None) -> AsyncPipeline[Member]:
         """A pipeline of the client. `transaction` is passed on to the client, which has its own default."""

@@ -24,7 +24,6 @@ from rollcall_redis._types import Error, KeyMissingError, ParameterError
 from ._columns import Buffer, Rows
 from ._command import Key, Moment, Seconds, Word
 from ._counters import CounterCommands
-from ._reply import binary
 from ._run import AsyncClient, Client, is_pipeline
 
 Member: TypeAlias = str | bytes | bytearray | memoryview
@@ -86,7 +85,7 @@ class Collected:
     def __init__(self, key: Key, options: dict[str, Any]):
         self._key = key
         self._options = options
-        self._commands = CounterCommands(binary)
+        self._commands = CounterCommands()
         self._lock = threading.Lock()
         self._offset = 0.0
         """The server's time less `time.monotonic()`, in seconds."""
@@ -197,8 +196,8 @@ class Collected:
         self._is_known = bool(replies[0])
 
     def _creation(self, member: bytes) -> list[Word]:
-        command = self._commands.insert(self._key, [member], **self._options)
-        return [command.name, *command.words]
+        words, _, _ = self._commands.insert(self._key, [member], **self._options)
+        return ["LC.INSERT", *words, "ITEMS", member]
 
     def _takes_time(self, reply: Any) -> None:
         seconds, microseconds = reply

@@ -11,8 +11,8 @@ from redis_ways import Driven, is_exactly
 
 from rollcall_redis import FullError
 from rollcall_redis.redis import Admission, _columns, replies_before
-from rollcall_redis.redis._counters import CounterCommands
-from rollcall_redis.redis._filters import FilterCommands
+from rollcall_redis.redis._counters_blocking import Counters
+from rollcall_redis.redis._filters_blocking import Filters
 
 TOKENS = [bytes([number, 0, 255, number % 3]) for number in (*range(40), 7, 7)]
 TEXTS = [f"t{number:03}".encode() for number in (*range(40), 7, 7)]
@@ -48,7 +48,8 @@ def are(answers: Any, expected: Any, kind: type[Any]) -> None:
 def test_a_column_is_one_argument(name: str) -> None:
     column, items, _, _ = COLUMNS[name]
     options: Any = COLUMNS[name][2]
-    bf, lc = FilterCommands(), CounterCommands(bytes)
+    bf: Any = Filters(lambda command: command)
+    lc: Any = Counters(lambda command: command, bytes)
     for command in (
         bf.insert("key", column, **options),
         lc.insert("key", column, **options),
