@@ -16,7 +16,9 @@ use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::{BitLayout, Params};
+use rollcall_core::counting::Params as CounterParams;
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::window::Window;
 
 /// Parses a whole number, at most `most`, without sign and leading zeros. Error replies name its `range`.
 fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, range: impl Display) -> Result<u64, CommandError> {
@@ -35,9 +37,14 @@ pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     unsigned(parameter, arg, i64::MAX as u64, "below 2^63")
 }
 
-/// Parses a capacity. Larger ones than a filter may have are errors of the library.
+/// Parses a number of a range, which errors name. Whole numbers outside it are errors of the library.
+fn within(parameter: Parameter, least: u64, most: impl Into<u64>, arg: Arg<'_>) -> Result<u64, CommandError> {
+    unsigned(parameter, arg, i64::MAX as u64, format_args!("from {least} to {}", most.into()))
+}
+
+/// Parses the capacity of a filter.
 pub fn capacity(arg: Arg<'_>) -> Result<u64, CommandError> {
-    unsigned(Parameter::Capacity, arg, i64::MAX as u64, format_args!("from 1 to {}", Params::MAX_CAPACITY))
+    within(Parameter::Capacity, 1, Params::MAX_CAPACITY, arg)
 }
 
 /// Parses the number of keys, the first argument; `None` if it is 0, or larger than the number of arguments after it.
@@ -266,9 +273,13 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
     match option {
         Opt::Capacity => options.capacity = Some(capacity(given)?),
         Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
-        Opt::Expansion => options.expansion = Some(count(Parameter::Expansion, given)?),
-        Opt::Exact => options.exact_limit = Some(count(Parameter::ExactLimit, given)?),
-        Opt::Bytes => options.exact_bytes = Some(count(Parameter::ExactBytes, given)?),
+        Opt::Expansion => options.expansion = Some(within(Parameter::Expansion, 0, Params::MAX_EXPANSION, given)?),
+        Opt::Exact => {
+            options.exact_limit = Some(within(Parameter::ExactLimit, 0, CounterParams::MAX_EXACT_LIMIT, given)?)
+        }
+        Opt::Bytes => {
+            options.exact_bytes = Some(within(Parameter::ExactBytes, 1, CounterParams::MAX_EXACT_BYTES, given)?)
+        }
         Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given, u64::MAX, "below 2^64")?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
@@ -280,7 +291,7 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
         Opt::Limit => options.limit = Some(limit(given)?),
         Opt::Width => options.width = Some(width(given)?),
         Opt::Since => options.since = Some(count(Parameter::Seconds, given)?),
-        Opt::Window => options.window = Some(count(Parameter::Window, given)?),
+        Opt::Window => options.window = Some(within(Parameter::Window, 1, Window::MAX_SECONDS, given)?),
         Opt::Slices => options.slices = Some(count(Parameter::Slices, given)?),
         Opt::Slice => options.slice = Some(count(Parameter::Slice, given)?),
         // The remaining options take no value.

@@ -403,6 +403,17 @@ fn texts_begin_as_redisblooms() {
             "BF.INSERT new CAPACITY 9223372036854775808 ITEMS a",
             "ERR bad capacity: expected a whole number from 1 to 1099511627776",
         ),
+        (
+            "BF.RESERVE new 0.01 9 EXPANSION 1e21",
+            "ERR bad expansion: expected a whole number from 0 to 32768, got '1e21'",
+        ),
+        (
+            "BF.RESERVE new 0.01 9 WINDOW 1e21",
+            "ERR bad window: expected a whole number from 1 to 1099511627776, got '1e21'",
+        ),
+        ("LC.RESERVE new WINDOW 1e21", "ERR bad window: expected a whole number from 1 to 1099511627776, got '1e21'"),
+        ("LC.RESERVE new EXACT 1e21", "ERR bad exact limit: expected a whole number from 0 to 65536, got '1e21'"),
+        ("LC.RESERVE new BYTES 1e21", "ERR bad exact bytes: expected a whole number from 1 to 1048576, got '1e21'"),
         ("BF.SCANDUMP new x", "ERR not found"),
         ("BF.LOADCHUNK new x data", "ERR Second argument must be numeric"),
         ("BF.LOADCHUNK new 2 data", "ERR not found"),
