@@ -193,6 +193,7 @@ enum Values<'a> {
 /// The bytes of a view, of a UUID, and of a text that a view itself has.
 const VIEW_BYTES: usize = 16;
 const UUID_BYTES: usize = 16;
+const UUID_DIGITS: usize = 36;
 const INLINE_BYTES: usize = 12;
 
 impl<'a> Chunk<'a> {
@@ -279,7 +280,7 @@ impl<'a> Chunk<'a> {
                 bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
             }
             Values::Views { views, buffers } => {
-                let view = views.get(row * VIEW_BYTES..(row + 1) * VIEW_BYTES)?;
+                let view = views.as_chunks::<VIEW_BYTES>().0.get(row)?;
                 // The length, the first four bytes, the number of the buffer, and the offset there.
                 let number = |at: usize| view.get(at..)?.first_chunk().map(|&bytes| u32::from_ne_bytes(bytes) as usize);
                 match number(0)? {
@@ -287,59 +288,59 @@ impl<'a> Chunk<'a> {
                     len => buffers.get(number(8)?)?.as_slice().get(number(12)?..)?.get(..len),
                 }
             }
-            Values::Rows { bytes, width } => bytes.get(row * width..(row + 1) * width),
+            Values::Rows { bytes, width } => bytes.get(row.checked_mul(*width)?..)?.get(..*width),
             Values::Listed { keys, dictionary } => dictionary.item(keys.key(row)?),
             Values::Uuids(_) | Values::Numbers(_) | Values::Missing => None,
         }
     }
-
-    /// Appends the text of an item that does not lie in the column's memory, and returns where it begins.
-    #[inline]
-    fn write(&self, row: usize, texts: &mut Vec<u8>) -> Option<usize> {
-        let start = texts.len();
-        match &self.values {
-            Values::Numbers(numbers) => {
-                let (number, mut digits) = (numbers.get(row)?, itoa::Buffer::new());
-                // Almost all numbers fit, and are written much faster.
-                texts.extend_from_slice(match i64::try_from(number) {
-                    Ok(number) => digits.format(number).as_bytes(),
-                    Err(_) => digits.format(number).as_bytes(),
-                });
-                Some(start)
-            }
-            Values::Uuids(bytes) => {
-                for (at, byte) in bytes.get(row * UUID_BYTES..(row + 1) * UUID_BYTES)?.iter().enumerate() {
-                    if matches!(at, 4 | 6 | 8 | 10) {
-                        texts.push(b'-');
-                    }
-                    let digit = |half: u8| b"0123456789abcdef".get(usize::from(half)).copied();
-                    texts.extend([digit(byte >> 4)?, digit(byte & 15)?]);
-                }
-                Some(start)
-            }
-            Values::Listed { keys, dictionary } => dictionary.write(keys.key(row)?, texts),
-            _ => None,
-        }
-    }
 }
 
-/// The texts of one block, written one after another.
+/// Room for the texts of one block that do not lie in the column's memory.
 #[derive(Default)]
 struct Texts {
-    bytes: Vec<u8>,
-    spans: Vec<Range<usize>>,
+    digits: Vec<itoa::Buffer>,
+    uuids: Vec<[u8; UUID_DIGITS]>,
 }
 
 impl Texts {
     fn of(&mut self, chunk: &Chunk<'_>, rows: Range<usize>) -> Option<Vec<&[u8]>> {
-        self.bytes.clear();
-        self.spans.clear();
-        for row in chunk.present(rows) {
-            let start = chunk.write(row, &mut self.bytes)?;
-            self.spans.push(start..self.bytes.len());
+        let (values, keys) = match &chunk.values {
+            Values::Listed { keys, dictionary } => (&dictionary.values, Some(keys)),
+            values => (values, None),
+        };
+        let places = chunk.present(rows.clone()).map(|row| keys.map_or(Some(row), |keys| keys.key(row)));
+        let mut items = Vec::with_capacity(rows.len());
+        match values {
+            Values::Numbers(numbers) => {
+                self.digits.resize(rows.len(), itoa::Buffer::new());
+                for (at, digits) in places.zip(&mut self.digits) {
+                    items.push(numbers.text(at?, digits)?);
+                }
+            }
+            Values::Uuids(bytes) => {
+                self.uuids.resize(rows.len(), [0; UUID_DIGITS]);
+                for (at, text) in places.zip(&mut self.uuids) {
+                    items.push(text_of_uuid(bytes, at?, text)?);
+                }
+            }
+            _ => return None,
         }
-        self.spans.iter().map(|span| self.bytes.get(span.clone())).collect()
+        Some(items)
     }
+}
+
+fn text_of_uuid<'t>(bytes: &[u8], at: usize, text: &'t mut [u8; UUID_DIGITS]) -> Option<&'t [u8]> {
+    let mut digits = text.iter_mut();
+    let (uuids, _) = bytes.as_chunks::<UUID_BYTES>();
+    for (at, byte) in uuids.get(at)?.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            *digits.next()? = b'-';
+        }
+        for half in [byte >> 4, byte & 15] {
+            *digits.next()? = *b"0123456789abcdef".get(usize::from(half))?;
+        }
+    }
+    Some(text)
 }
 
 /// Whole numbers of any width.
@@ -381,6 +382,22 @@ impl<'a> Numbers<'a> {
             Numbers::U32(numbers) => (*numbers.get(row)?).into(),
             Numbers::U64(numbers) => (*numbers.get(row)?).into(),
         })
+    }
+
+    /// The decimal digits of a number.
+    #[inline]
+    fn text<'t>(&self, row: usize, digits: &'t mut itoa::Buffer) -> Option<&'t [u8]> {
+        let text = match self {
+            Numbers::I8(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::I16(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::I32(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::I64(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::U8(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::U16(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::U32(numbers) => digits.format(*numbers.get(row)?),
+            Numbers::U64(numbers) => digits.format(*numbers.get(row)?),
+        };
+        Some(text.as_bytes())
     }
 
     /// A number as the place of an item in a dictionary.

@@ -1,5 +1,6 @@
 //! Adds the items of one column to the filters or counters of their groups, which another column names.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use pyo3::PyClass;
@@ -42,17 +43,23 @@ pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
     // A block takes time for each group.
     items.blocks_detached(py, of_groups.len().clamp(SMALL_ROWS, BLOCK_ROWS), |block| {
         let of_block = of_rows.split_off(..block.rows.len()).unwrap_or_default();
-        let present = || block.rows.clone().zip(of_block).filter(|&(row, _)| !block.is_missing(row));
-        let of_items = || present().map(|(_, &group)| group as usize);
+        // The groups of the items: those of all rows but missing values.
+        let of_items = if block.items.len() == block.rows.len() {
+            Cow::Borrowed(of_block)
+        } else {
+            let rows = block.rows.clone().zip(of_block);
+            rows.filter(|&(row, _)| !block.is_missing(row)).map(|(_, &group)| group).collect()
+        };
         // The place of each group's next item, and at last the end of its items.
         ends.fill(0);
-        of_items().for_each(|group| ends[group] += 1);
+        of_items.iter().for_each(|&group| ends[group as usize] += 1);
         let mut start = 0;
         ends.iter_mut().for_each(|end| start += std::mem::replace(end, start));
         let mut sorted = vec![&[][..]; block.items.len()];
-        for (group, item) in of_items().zip(block.items) {
-            sorted[ends[group]] = item;
-            ends[group] += 1;
+        for (&group, item) in of_items.iter().zip(block.items) {
+            let end = &mut ends[group as usize];
+            sorted[*end] = item;
+            *end += 1;
         }
         let mut start = 0;
         of_groups.iter().zip(&ends).try_for_each(|(value, &end)| {
@@ -70,7 +77,6 @@ fn column(given: &Bound<'_, PyAny>, nulls: Nulls) -> PyResult<Column> {
 }
 
 /// A column of groups. Missing values are one group.
-#[derive(Default)]
 struct Grouped {
     /// The different groups, in the order in which they occur.
     names: Vec<Option<Box<[u8]>>>,
@@ -80,20 +86,20 @@ struct Grouped {
 
 impl Grouped {
     fn new(column: &Column) -> PyResult<Self> {
-        let mut grouped = Grouped { names: Vec::new(), of_rows: Vec::with_capacity(column.len()) };
+        let (mut names, mut of_rows) = (Vec::<Option<Box<[u8]>>>::new(), Vec::with_capacity(column.len()));
         // For each last byte of a name, the group that was found last: fewer instructions than a hash.
         let mut recent = [u32::MAX; 256];
         let (mut known, mut missing) = (HashMap::<Box<[u8]>, u32>::new(), None);
         column.each_block(SMALL_ROWS, |block| {
-            let mut names = block.items.iter();
-            for row in block.rows.clone() {
-                let name = if block.is_missing(row) { None } else { names.next().copied() };
-                let next = grouped.names.len() as u32;
+            let mut of_block = block.items.iter();
+            of_rows.extend(block.rows.clone().map(|row| {
+                let name = if block.is_missing(row) { None } else { of_block.next().copied() };
+                let next = names.len() as u32;
                 let group = match name {
                     None => *missing.get_or_insert(next),
                     Some(name) => {
                         let recent = &mut recent[usize::from(name.last().copied().unwrap_or_default())];
-                        if grouped.names.get(*recent as usize).is_none_or(|other| other.as_deref() != Some(name)) {
+                        if names.get(*recent as usize).is_none_or(|other| other.as_deref() != Some(name)) {
                             *recent = match known.get(name) {
                                 Some(&group) => group,
                                 None => *known.entry(Box::from(name)).or_insert(next),
@@ -103,12 +109,12 @@ impl Grouped {
                     }
                 };
                 if group == next {
-                    grouped.names.push(name.map(Into::into));
+                    names.push(name.map(Into::into));
                 }
-                grouped.of_rows.push(group);
-            }
+                group
+            }));
             Ok(())
         })?;
-        Ok(grouped)
+        Ok(Grouped { names, of_rows })
     }
 }
