@@ -1,6 +1,6 @@
-//! The cells of a counter's bitmap. With a window, a cell has a small number, the tag, which stands for the slice in
-//! which the slot was last marked. A cell is 0 while its slot is free. Without a window the only tag is 1, so the cells
-//! are bits.
+//! The two forms of a segment of a counter's bitmap: cells, and a list of the marked slots. With a window, a cell has a
+//! small number, the tag, which stands for the slice in which the slot was last marked. A cell is 0 while its slot is
+//! free. Without a window the only tag is 1, so the cells are bits.
 //!
 //! Cells have 1, 4 or 8 bits, and the first cell is in the lowest bits of the first word. Loops over all cells are also
 //! compiled for wide registers, like those in [`bits`].
@@ -9,8 +9,23 @@ use multiversion::multiversion;
 
 use crate::bits;
 use crate::counting::held::ring::Ages;
+use crate::counting::layout::Layout;
 use crate::marks::Marks;
 use crate::window::Mark;
+
+/// The number of slots in a list that are compared at once in a search.
+const FEW: usize = 64;
+/// The lists of marked slots (set bits) grow by at least this number of bytes.
+const LEAST_ROOM: usize = 16;
+/// The number of segments whose lists may be long. Later ones have many members only in a large counter.
+pub(super) const EARLY: usize = 4;
+/// The largest number of slots in a list. An addition may move all of them.
+const LONGEST_LIST: u64 = 4096;
+
+/// The number of words for a segment that has a bit or a slice tag for each slot.
+pub(super) fn segment_words(layout: Layout, ages: Ages) -> usize {
+    layout.slots() as usize * ages.cell_bits() / bits::WORD_BITS
+}
 
 /// Marks a slot of the bitmap with `tag`, if the slot is free or has the tag of an older slice.
 #[inline(always)]
@@ -233,4 +248,58 @@ fn gathered(bytes: [u8; 8], width: usize) -> u64 {
         let mask = u64::MAX / (u64::MAX >> (64 - 16 * len)) * ((1 << (2 * width * len)) - 1);
         (lanes | lanes >> ((8 - width) * len)) & mask
     })
+}
+
+/// The largest number of marked slots of a segment that is stored as a list.
+///
+/// With tags, a list takes 24 bits a slot, so it is smaller than cells up to a 24th of their bits. It ends a little
+/// before, because adding a member to a list takes several times as long as writing a cell. Lists of C / 16 in all
+/// segments would be faster, but then a counter with a smaller error rate, whose segments are longer, could take less
+/// memory than one with a larger rate. Without tags, a list takes 16 bits a slot, and ends early for speed. The stored
+/// form needs lists of at most a third of the slots.
+pub(super) fn most_listed(layout: Layout, segment: usize, ages: Ages) -> u64 {
+    let most = if segment < EARLY { LONGEST_LIST } else { layout.slots() / 16 };
+    let part = if ages.has_tags() { 28 } else { 24 };
+    most.min(layout.slots() * ages.cell_bits() as u64 / part)
+}
+
+/// The bytes of lists with room for `len` slots of the bitmap, rounded up to a size class of common allocators (four
+/// per doubling).
+pub(super) fn list_bytes(len: usize, ages: Ages) -> usize {
+    let bytes = len * (size_of::<u16>() + usize::from(ages.has_tags()));
+    let step = bytes.checked_ilog2().map_or(0, |bits| bits.saturating_sub(2));
+    bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
+}
+
+/// The number of slots that fit, with their slice tags, in lists of `len` 16-bit elements.
+pub(super) fn list_room(len: usize, ages: Ages) -> usize {
+    // A position takes one 16-bit element, and a slice tag half an element. So two slots with tags take three elements.
+    if ages.has_tags() { len * 2 / 3 } else { len }
+}
+
+/// Splits the lists of a bitmap into positions and slice tags. Both parts include unused elements.
+pub(super) fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
+    let (places, tags) = later.split_at_mut(list_room(later.len(), ages));
+    (places, bytemuck::cast_slice_mut(tags))
+}
+
+/// The index of the first element of `places` that is at least `place`. `places` are ascending positions in a segment
+/// of `2^segment_bits` slots.
+#[inline(always)]
+pub(super) fn find(places: &[u16], place: u16, segment_bits: u32) -> usize {
+    // Hashes are spread evenly, so the index is nearly proportional to the position. A binary search would take
+    // branches that a processor cannot predict.
+    let near = (usize::from(place) * places.len()) >> segment_bits;
+    let from = near.saturating_sub(FEW / 2).min(places.len().saturating_sub(FEW));
+    let num_below = |few: &[u16]| usize::from(few.iter().map(|&other| u16::from(other < place)).sum::<u16>());
+    let rest = &places[from..];
+    // For an array of fixed length, `num_below` compiles to code without branches.
+    let mut at = from + rest.first_chunk::<FEW>().map_or_else(|| num_below(rest), |few| num_below(few));
+    while places.get(at).is_some_and(|&other| other < place) {
+        at += 1;
+    }
+    while at > 0 && places[at - 1] >= place {
+        at -= 1;
+    }
+    at
 }

@@ -20,9 +20,12 @@
 use std::alloc::Layout as Memory;
 use std::ops::Range;
 
+use arrayvec::ArrayVec;
+use multiversion::multiversion;
+
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
-use crate::counting::held::cells;
+use crate::counting::held::cells::{self, EARLY, find, list_bytes, list_room, lists_of, most_listed, segment_words};
 use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::layout::{Layout, SegmentCounts, slots_of};
 use crate::error::Error;
@@ -30,28 +33,6 @@ use crate::heap::Mover;
 use crate::marks::{self, CHUNK};
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
-
-/// The number of slots in a list that are compared at once in a search.
-const FEW: usize = 64;
-/// The lists of marked slots (set bits) grow by at least this number of bytes.
-const LEAST_ROOM: usize = 16;
-/// The number of segments whose lists may be long. Later ones have many members only in a large counter.
-const EARLY: usize = 4;
-/// The largest number of slots in a list. An addition may move all of them.
-const LONGEST_LIST: u64 = 4096;
-
-/// The largest number of marked slots of a segment that is stored as a list.
-///
-/// With tags, a list takes 24 bits a slot, so it is smaller than cells up to a 24th of their bits. It ends a little
-/// before, because adding a member to a list takes several times as long as writing a cell. Lists of C / 16 in all
-/// segments would be faster, but then a counter with a smaller error rate, whose segments are longer, could take less
-/// memory than one with a larger rate. Without tags, a list takes 16 bits a slot, and ends early for speed. The stored
-/// form needs lists of at most a third of the slots.
-fn most_listed(layout: Layout, segment: usize, ages: Ages) -> u64 {
-    let most = if segment < EARLY { LONGEST_LIST } else { layout.slots() / 16 };
-    let part = if ages.has_tags() { 28 } else { 24 };
-    most.min(layout.slots() * ages.cell_bits() as u64 / part)
-}
 
 /// The marked slots (set bits) of an estimating counter, with the cached estimate.
 #[derive(Debug)]
@@ -103,31 +84,6 @@ fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize>
     let is_listed = |&segment: &usize| counts.get(segment) <= most_listed(layout, segment, ages);
     let listed = (first..layout.num_segments()).rev().take_while(is_listed).count();
     first..layout.num_segments() - listed
-}
-
-/// The number of words for a segment that has a bit or a slice tag for each slot.
-fn segment_words(layout: Layout, ages: Ages) -> usize {
-    layout.slots() as usize * ages.cell_bits() / bits::WORD_BITS
-}
-
-/// The bytes of lists with room for `len` slots of the bitmap, rounded up to a size class of common allocators (four
-/// per doubling).
-fn list_bytes(len: usize, ages: Ages) -> usize {
-    let bytes = len * (size_of::<u16>() + usize::from(ages.has_tags()));
-    let step = bytes.checked_ilog2().map_or(0, |bits| bits.saturating_sub(2));
-    bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
-}
-
-/// The number of slots that fit, with their slice tags, in lists of `len` 16-bit elements.
-fn list_room(len: usize, ages: Ages) -> usize {
-    // A position takes one 16-bit element, and a slice tag half an element. So two slots with tags take three elements.
-    if ages.has_tags() { len * 2 / 3 } else { len }
-}
-
-/// Splits the lists of a [`Slots`] into positions and slice tags. Both parts include unused elements.
-fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
-    let (places, tags) = later.split_at_mut(list_room(later.len(), ages));
-    (places, bytemuck::cast_slice_mut(tags))
 }
 
 /// The heap bytes for these numbers of marked slots. From segment `window.end` on, marked slots are stored in lists.
@@ -210,6 +166,10 @@ impl Slots {
             (Own::Cells(own), Place::Cells(cells)) => own.copy_from_slice(cells),
             (Own::Cells(own), Place::Listed(places, [])) => bits::set_all(own, places),
             (Own::Cells(own), _) => place.for_each(layout, ages, |place, tag| _ = cells::mark(own, place, tag, ages)),
+            (Own::Listed(own, own_tags), Place::Listed(places, tags)) => {
+                own.copy_from_slice(places);
+                own_tags.copy_from_slice(tags);
+            }
             (Own::Listed(places, tags), _) => {
                 let mut at = 0;
                 place.for_each(layout, ages, |place, tag| {
@@ -318,25 +278,29 @@ impl Slots {
     /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the slots are unchanged.
     #[inline(always)]
     pub(in crate::counting) fn mark(&mut self, slot: u32, tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
+        // Without a window, the tag and `ages` are constants, which makes the compiled code shorter.
+        match self.ages {
+            ages if ages.has_tags() => self.mark_at(slot, (tag, ages), limit),
+            _ => self.mark_at(slot, (Ages::PLAIN.newest, Ages::PLAIN), limit),
+        }
+    }
+
+    /// Does the same as [`Self::mark`]. `ages` must be that of `self`; a loop keeps it in registers.
+    #[inline(always)]
+    fn mark_at(&mut self, slot: u32, (tag, ages): (u8, Ages), limit: &impl SizeLimit) -> Result<Mark, Error> {
         let segment = self.layout.segment_of(slot);
         if segment >= self.end.into() {
             return self.mark_later(slot, tag, limit);
         }
         let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
-        // Without a window, the tag and `ages` are constants, which makes the compiled code shorter.
-        let mark = if self.ages.has_tags() {
-            cells::mark(&mut self.window, slot as usize, tag, self.ages)
-        } else {
-            cells::mark(&mut self.window, slot as usize, Ages::PLAIN.newest, Ages::PLAIN)
-        };
+        let mark = cells::mark(&mut self.window, slot as usize, tag, ages);
         if mark == Mark::New {
-            self.count_new(segment);
+            self.count_new(segment, ages);
         }
         Ok(mark)
     }
 
-    /// Marks the slots of at most 64 hashes, one after the other like [`Self::mark`]. Calls `marked` with the result
-    /// for each.
+    /// Marks the slots of at most 64 hashes like [`Self::mark`], one after the other. Calls `marked` with each result.
     ///
     /// # Errors
     /// The errors of [`Self::mark`]. On error the slots before the rejected one are marked.
@@ -351,8 +315,16 @@ impl Slots {
         let (mut slots, mut next) = ([0; CHUNK], 0);
         let slots = &mut slots[..hashes.len()];
         slots_of(self.layout, hashes, slots);
-        if self.ages.has_tags() {
-            return slots.iter().try_for_each(|&slot| self.mark(slot, tag, limit).map(&mut marked));
+        let ages = self.ages;
+        if ages.has_tags() {
+            // The lists of later segments are short.
+            if usize::from(self.end) < EARLY
+                && let Some(marks) = self.mark_early(slots, tag, limit)
+            {
+                marks[..slots.len()].iter().for_each(|&mark| marked(mark));
+                return Ok(());
+            }
+            return slots.iter().try_for_each(|&slot| self.mark_at(slot, (tag, ages), limit).map(&mut marked));
         }
         // In a large counter, most slots are marked already. So only the slots that may be free are marked one by one.
         for at in marks::marked(cells::may_be_free(&self.window, self.start(), slots)) {
@@ -364,6 +336,26 @@ impl Slots {
         Ok(())
     }
 
+    /// Does the same as [`Self::mark`] for at most 64 slots of a windowed counter, but moves each part of the lists
+    /// once. The result is `None`, and the slots are unchanged, if the lists cannot take the new slots.
+    #[inline(never)]
+    fn mark_early(&mut self, slots: &[u32], tag: u8, limit: &impl SizeLimit) -> Option<[Mark; CHUNK]> {
+        let (ages, end) = (self.ages, u32::from(self.end) << self.layout.segment_bits());
+        let (mut listed, mut others, mut num_listed, mut num_others) = ([0; CHUNK], [0; CHUNK], 0, 0);
+        for (number, &slot) in (0..).zip(slots) {
+            // There is no branch, because a processor cannot predict which slots are in lists.
+            let key = slot * CHUNK as u32 + number;
+            (listed[num_listed], others[num_others]) = (key, key);
+            num_listed += usize::from(slot >= end);
+            num_others += usize::from(slot < end);
+        }
+        let mut marks = self.mark_listed(&mut listed[..num_listed], tag, limit)?;
+        for key in &others[..num_others] {
+            marks[*key as usize % CHUNK] = self.mark_at(key / CHUNK as u32, (tag, ages), limit).ok()?;
+        }
+        Some(marks)
+    }
+
     /// The first slot after the segments at the front of the bitmap that are full, and so take no memory.
     #[inline(always)]
     fn start(&self) -> u32 {
@@ -371,10 +363,10 @@ impl Slots {
     }
 
     #[inline(always)]
-    fn count_new(&mut self, segment: usize) {
+    fn count_new(&mut self, segment: usize, ages: Ages) {
         self.counts.add(segment, 1);
         self.estimate.clear();
-        if self.counts.get(segment) == self.layout.slots() && !self.ages.has_tags() {
+        if self.counts.get(segment) == self.layout.slots() && !ages.has_tags() {
             self.form_anew();
         }
     }
@@ -391,40 +383,100 @@ impl Slots {
     /// Does the same as [`Self::mark`] for a slot in a segment that is stored as a list.
     #[inline(never)]
     fn mark_later(&mut self, slot: u32, tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let (held_bytes, ages) = (own_bytes(self.ages.has_tags()) + Self::STRUCT_BYTES, self.ages);
-        let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
-        let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment));
-        let list = &self.later[start..start + len as usize];
-        let at = find(list, place, self.layout.segment_bits());
-        let (is_marked, at) = (list.get(at) == Some(&place), start + at);
+        let (ages, segment, (at, is_marked)) = (self.ages, self.layout.segment_of(slot), self.place_of(slot));
+        let at = at as usize;
         if is_marked {
             return Ok(lists_of(&mut self.later, ages).1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag)));
         }
-        if len >= most_listed(self.layout, segment, ages) {
+        if self.counts.get(segment) >= most_listed(self.layout, segment, ages) {
             let window = self.first.into()..segment + 1;
+            let held_bytes = own_bytes(ages.has_tags()) + Self::STRUCT_BYTES;
             limit.check(held_bytes, heap_bytes(self.layout, &self.counts, &window, ages))?;
             *self = self.with_window(window)?;
             return self.mark(slot, tag, limit);
         }
         let num_listed = self.num_listed();
-        if num_listed == list_room(self.later.len(), ages) {
-            let bytes = list_bytes(num_listed + 1, ages);
-            limit.check(held_bytes + self.num_bytes(), (bytes - size_of_val(&*self.later)) as u64)?;
-            let mut later: Box<[u16]> = try_zeroed(bytes / size_of::<u16>())?;
-            let ((places, tags), (own_places, own_tags)) = (lists_of(&mut later, ages), self.lists());
-            places[..num_listed].copy_from_slice(own_places);
-            tags[..own_tags.len()].copy_from_slice(own_tags);
-            self.later = later;
-        }
+        self.make_room(num_listed + 1, limit)?;
         let (places, tags) = lists_of(&mut self.later, ages);
         places.copy_within(at..num_listed, at + 1);
-        places[at] = place;
+        places[at] = self.layout.within(slot);
         if ages.has_tags() {
             tags.copy_within(at..num_listed, at + 1);
             tags[at] = tag;
         }
-        self.count_new(segment);
+        self.count_new(segment, ages);
         Ok(Mark::New)
+    }
+
+    /// The part of [`Self::mark_early`] for slots in lists. A key is a slot (21 bits), then the number of its result.
+    #[inline(always)]
+    fn mark_listed(&mut self, keys: &mut [u32], tag: u8, limit: &impl SizeLimit) -> Option<[Mark; CHUNK]> {
+        let (layout, ages, mut counts, mut last) = (self.layout, self.ages, self.counts, u32::MAX);
+        let (mut found, mut marks, mut new) = ([(0, false); CHUNK], [Mark::Same; CHUNK], ArrayVec::<_, CHUNK>::new());
+        keys.sort_unstable();
+        places_of(self, keys, &mut found);
+        for (&(at, is_marked), &key) in found.iter().zip(&*keys) {
+            // The first of equal slots is the one that is new.
+            let (slot, before) = (key / CHUNK as u32, last);
+            last = slot;
+            if !is_marked && slot != before {
+                let segment = layout.segment_of(slot);
+                counts.add(segment, 1);
+                if counts.get(segment) > most_listed(layout, segment, ages) {
+                    return None;
+                }
+                new.push((at, key));
+            }
+        }
+        let mut from = self.num_listed();
+        self.make_room(from + new.len(), limit).ok()?;
+        let (places, tags) = lists_of(&mut self.later, ages);
+        for (&(at, is_marked), key) in found.iter().zip(keys) {
+            if is_marked {
+                marks[*key as usize % CHUNK] = ages.renew(&mut tags[at as usize], tag);
+            }
+        }
+        if !new.is_empty() {
+            (self.counts, self.estimate) = (counts, KeptEstimate::none());
+        }
+        // What lies behind a new slot moves by the number of new slots up to this one.
+        for (number, (at, key)) in new.into_iter().enumerate().rev() {
+            let (at, to) = (at as usize, at as usize + number);
+            places.copy_within(at..from, to + 1);
+            tags.copy_within(at..from, to + 1);
+            (places[to], tags[to], from) = (layout.within(key / CHUNK as u32), tag, at);
+            marks[key as usize % CHUNK] = Mark::New;
+        }
+        Some(marks)
+    }
+
+    /// The place in the lists of a slot, or of the next marked one if the slot is free, and whether the slot is marked.
+    #[inline(always)]
+    fn place_of(&self, slot: u32) -> (u32, bool) {
+        let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
+        let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment) as usize);
+        let list = &self.later[start..start + len];
+        let at = find(list, place, self.layout.segment_bits());
+        ((start + at) as u32, list.get(at) == Some(&place))
+    }
+
+    /// Makes room for `len` slots in the lists.
+    ///
+    /// # Errors
+    /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the slots are unchanged.
+    fn make_room(&mut self, len: usize, limit: &impl SizeLimit) -> Result<(), Error> {
+        if len <= list_room(self.later.len(), self.ages) {
+            return Ok(());
+        }
+        let held_bytes = own_bytes(self.ages.has_tags()) + Self::STRUCT_BYTES + self.num_bytes();
+        let bytes = list_bytes(len, self.ages);
+        limit.check(held_bytes, (bytes - size_of_val(&*self.later)) as u64)?;
+        let mut later: Box<[u16]> = try_zeroed(bytes / size_of::<u16>())?;
+        let ((places, tags), (own_places, own_tags)) = (lists_of(&mut later, self.ages), self.lists());
+        places[..own_places.len()].copy_from_slice(own_places);
+        tags[..own_tags.len()].copy_from_slice(own_tags);
+        self.later = later;
+        Ok(())
     }
 
     /// Merges the bitmap `from`, converted to the layout of `self`, into `self`. `self` must be [wide](Self::wide).
@@ -537,24 +589,10 @@ impl Slots {
     }
 }
 
-/// The index of the first element of `places` that is at least `place`. `places` are ascending positions in a segment
-/// of `2^segment_bits` slots.
-fn find(places: &[u16], place: u16, segment_bits: u32) -> usize {
-    // Hashes are spread evenly, so the index is nearly proportional to the position. A binary search would take
-    // branches that a processor cannot predict.
-    let near = (usize::from(place) * places.len()) >> segment_bits;
-    let from = near.saturating_sub(FEW / 2).min(places.len().saturating_sub(FEW));
-    let num_below = |few: &[u16]| usize::from(few.iter().map(|&other| u16::from(other < place)).sum::<u16>());
-    let rest = &places[from..];
-    // For an array of fixed length, `num_below` compiles to code without branches.
-    let mut at = from + rest.first_chunk::<FEW>().map_or_else(|| num_below(rest), |few| num_below(few));
-    while places.get(at).is_some_and(|&other| other < place) {
-        at += 1;
-    }
-    while at > 0 && places[at - 1] >= place {
-        at -= 1;
-    }
-    at
+/// Finds the slots of at most 64 keys in the lists. See [`Slots::place_of`] and [`Slots::mark_listed`].
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn places_of(slots: &Slots, keys: &[u32], places: &mut [(u32, bool); CHUNK]) {
+    places.iter_mut().zip(keys).for_each(|(place, key)| *place = slots.place_of(key / CHUNK as u32));
 }
 
 #[cfg(test)]

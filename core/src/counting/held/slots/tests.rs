@@ -2,7 +2,7 @@ use super::*;
 use crate::counting::layout::{MAX_SEGMENT_BITS, MIN_SEGMENT_BITS};
 use crate::hash::hash64;
 use crate::marks::CHUNK;
-use crate::size_limit::Unlimited;
+use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -219,6 +219,29 @@ fn positions_in_lists_are_found_however_they_are_spread() {
             for place in 0..4096 {
                 assert_eq!(find(&places, place, 12), places.partition_point(|&other| other < place));
             }
+        }
+    }
+}
+
+proptest! {
+    /// Also if a size limit rejects a slot in the middle of a list.
+    #[test]
+    fn lists_with_tags_are_marked_as_slots_one_by_one((layout, first, second) in any_marks(), spare in 0u64..3000) {
+        for ages in [Ages::PLAIN, HALVES, WHOLES] {
+            let (mut by_list, mut by_one) = (Slots::new(layout, ages), Slots::new(layout, ages));
+            for (list, age) in [(&first, 1), (&second, 0), (&first, 0), (&second, 2)] {
+                let tag = ages.tag(age.min(ages.most_age));
+                for chunk in list.chunks(CHUNK) {
+                    let limit = MaxBytes(own_bytes(ages.has_tags()) + Slots::STRUCT_BYTES + by_one.num_bytes() + spare);
+                    let (mut marks, mut expected) = (Vec::new(), Vec::new());
+                    let hashes: Vec<_> = chunk.iter().map(|&slot| layout.first_hash(slot)).collect();
+                    let result = by_list.mark_all(&hashes, tag, &limit, |mark| marks.push(mark));
+                    let each = |&slot: &u32| by_one.mark(slot, tag, &limit).map(|mark| expected.push(mark));
+                    prop_assert_eq!(result, chunk.iter().try_for_each(each));
+                    prop_assert!(marks == expected && by_list.has_slots_of(&by_one));
+                }
+            }
+            check(&by_list);
         }
     }
 }
