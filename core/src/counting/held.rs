@@ -18,7 +18,7 @@ use crate::counting::held::slots::Slots;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Spec;
 use crate::error::Error;
-use crate::hash::{hash64, table_hash};
+use crate::hash::hash64;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
 use crate::window::Mark;
@@ -126,12 +126,10 @@ impl Held {
         limit: &impl SizeLimit,
     ) -> Result<Mark, Error> {
         match self {
-            Held::Exact(members) => {
-                match members.add(item, table_hash(item), (tag, ages), spec.params.room(), limit)? {
-                    Some(mark) => Ok(mark),
-                    None => self.begin_estimating(item, (tag, ages), spec, limit),
-                }
-            }
+            Held::Exact(members) => match members.add(item, (tag, ages), spec.params.room(), limit)? {
+                Some(mark) => Ok(mark),
+                None => self.begin_estimating(item, (tag, ages), spec, limit),
+            },
             Held::Estimating(slots) => slots.mark(slots.layout.slot_of(hash64(item, spec.params.seed)), tag, limit),
         }
     }

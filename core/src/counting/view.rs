@@ -120,10 +120,9 @@ impl<'a> View<'a> {
 
     /// The members of an exact counter, each with its age in slices, in the order in which they were added.
     pub(super) fn aged(&self) -> impl Iterator<Item = (u8, Member<'a>)> + Clone + use<'a> {
-        let (ages, most_age) = (self.counter.ages(), self.most_age);
+        let (ages, is_whole, view) = (self.counter.ages(), self.is_whole(), *self);
         let all = self.counter.held.members().map(Members::iter).unwrap_or_default();
-        let aged = all.map(move |(tag, member)| (ages.age(tag), member));
-        aged.filter(move |&(age, _)| most_age.is_some_and(|most_age| age <= most_age))
+        all.filter(move |&(tag, _)| is_whole || view.sees(tag)).map(move |(tag, member)| (ages.age(tag), member))
     }
 
     /// The members, each with the seconds since the slice began in which it was last added, oldest first. So these
@@ -149,7 +148,8 @@ impl<'a> View<'a> {
     /// [`Error::NotExact`] if the counter estimates, unless no member is in the view and its exact limit is not 0.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
-        Ok(self.age_of(item, table_hash(item))?.is_some())
+        let Held::Exact(members) = &self.counter.held else { return self.members().map(|_| false) };
+        Ok(members.tag_of(item, members.hash_of(item)).is_some_and(|tag| self.sees(tag)))
     }
 
     /// The age in slices of the member `item`, whose [`table_hash`] is `hash`; `None` if `item` is no member. Without a
@@ -161,14 +161,18 @@ impl<'a> View<'a> {
     pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
         match &self.counter.held {
             Held::Exact(members) => {
-                let ages = self.counter.ages();
-                let age = members.tag_of(item, hash).map(|tag| ages.age(tag));
-                Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
+                let tag = members.tag_of(item, hash).filter(|&tag| self.sees(tag));
+                Ok(tag.map(|tag| self.counter.ages().age(tag)))
             }
             // A bitmap cannot tell whether `item` is a member. So `members` returns an error, unless it knows that the
             // view has no members.
             Held::Estimating(_) => self.members().map(|_| None),
         }
+    }
+
+    /// Whether a member with this slice tag is in the view.
+    fn sees(&self, tag: u8) -> bool {
+        self.most_age.is_some_and(|most_age| self.counter.ages().age(tag) <= most_age)
     }
 
     /// The place of the member `item` in the set of an exact counter; `None` if `item` is no member.

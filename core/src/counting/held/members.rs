@@ -22,11 +22,9 @@ mod removal;
 
 use std::alloc::Layout;
 
-use arrayvec::ArrayVec;
-
 use digits::value_of;
-use index::{First, Index};
-use record::{Front, MOST_SCANNED, Record, Records};
+use index::Index;
+use record::{Front, MOST_SCANNED, Record, Records, has_item, has_number};
 
 use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::params::Room;
@@ -127,7 +125,7 @@ impl Members {
     #[inline]
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
         if self.is_scanned() {
-            return self.has_number(item).then_some(Ages::PLAIN.newest);
+            return has_item(self.front(), self.numbers(), item).then_some(Ages::PLAIN.newest);
         }
         self.find(item, hash).map(|(_, tag)| tag)
     }
@@ -140,8 +138,8 @@ impl Members {
         Some((offset, tag))
     }
 
-    /// Adds `item`, whose [`table_hash`] is `hash`. If it is a member already, its slice tag becomes `tag` if that is
-    /// younger. The result is `None`, and the set is unchanged, if the set would exceed `room`.
+    /// Adds `item`. If it is a member already, its slice tag becomes `tag` if that is younger. The result is `None`,
+    /// and the set is unchanged, if the set would exceed `room`.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
@@ -149,23 +147,22 @@ impl Members {
     pub(in crate::counting) fn add(
         &mut self,
         item: &[u8],
-        hash: u64,
         (tag, ages): (u8, Ages),
         room: Room,
         limit: &impl SizeLimit,
     ) -> Result<Option<Mark>, Error> {
-        let found = match self.is_scanned() {
-            true => self.has_number(item).then_some(0),
-            false => self.offset_of(item, hash),
-        };
-        match found {
+        if self.is_scanned() {
+            return self.add_number(item, tag, room, limit);
+        }
+        let hash = self.hash_of(item);
+        match self.offset_of(item, hash) {
             Some(_) if self.tag_bytes == 0 => Ok(Some(Mark::Same)),
             Some(offset) => Ok(self.buffer.get_mut(offset).map(|own| ages.renew(own, tag))),
             None => self.add_absent(item, hash, tag, room, limit),
         }
     }
 
-    /// Does the same as [`Self::add`] for an item that is no member yet.
+    /// Does the same as [`Self::add`] for an item that is no member yet, and whose [`table_hash`] is `hash`.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -182,10 +179,35 @@ impl Members {
             0 => Record::first(item),
             _ => (Record::of(item, self.prefix()), &[][..]),
         };
+        self.add_record(&record, prefix, hash, tag, room, limit)
+    }
+
+    /// Does the same as [`Self::add`] for a set of numbers without an index.
+    #[inline(never)]
+    fn add_number(&mut self, item: &[u8], tag: u8, room: Room, limit: &impl SizeLimit) -> Result<Option<Mark>, Error> {
+        let record = Record::of(item, self.prefix());
+        let number = record.number(self.prefix());
+        match number.is_some_and(|number| has_number(self.front(), self.numbers(), number)) {
+            true => Ok(Some(Mark::Same)),
+            false => self.add_record(&record, &[], 0, tag, room, limit),
+        }
+    }
+
+    // This method is inlined, so that the record stays in registers.
+    #[inline(always)]
+    fn add_record(
+        &mut self,
+        record: &Record<'_>,
+        prefix: &[u8],
+        hash: u64,
+        tag: u8,
+        room: Room,
+        limit: &impl SizeLimit,
+    ) -> Result<Option<Mark>, Error> {
         if !self.has_room_for(record.counted_bytes(), room) {
             return Ok(None);
         }
-        self.insert(&record, prefix, hash, tag, limit)?;
+        self.insert(record, prefix, hash, tag, limit)?;
         Ok(Some(Mark::New))
     }
 
@@ -276,17 +298,13 @@ impl Members {
         if self.index == Index::NONE {
             return self.find_by_one(item);
         }
-        match self.index.first(&self.buffer, hash) {
-            First::None => None,
-            First::At(offset) if self.is_at(offset, &Record::of(item, self.prefix())) => Some(offset),
-            First::At(_) | First::Further => self.find_further(item, hash),
-        }
+        self.index.find(&self.buffer, hash, |offset| self.is_at(offset, item))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn find_further(&self, item: &[u8], hash: u64) -> Option<usize> {
-        self.index.find(&self.buffer, hash, |offset| self.is_at(offset, &Record::of(item, self.prefix())))
+    /// The [`table_hash`] of `item`, or 0 if there is no index, which is all that it is for.
+    #[inline(always)]
+    pub(in crate::counting) fn hash_of(&self, item: &[u8]) -> u64 {
+        if self.index == Index::NONE { 0 } else { table_hash(item) }
     }
 
     /// Whether this is a set of numbers without an index.
@@ -295,21 +313,19 @@ impl Members {
         self.width > 0 && self.tag_bytes == 0 && self.index == Index::NONE
     }
 
-    /// Whether an item is a member of a set of numbers without an index.
-    #[inline(never)]
-    fn has_number(&self, item: &[u8]) -> bool {
+    /// The numbers of a set without an index.
+    #[inline(always)]
+    fn numbers(&self) -> &[u8] {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-        let prefix = self.prefix();
-        let numbers = self.as_bytes().get(self.front_len.into()..).unwrap_or_default();
-        Record::of(item, prefix).number(prefix).is_some_and(|number| self.front().has(numbers, number))
+        self.as_bytes().get(self.front_len.into()..).unwrap_or_default()
     }
 
     #[inline(never)]
     fn find_by_one(&self, item: &[u8]) -> Option<usize> {
-        let (record, mut offset) = (Record::of(item, self.prefix()), self.front_len.into());
+        let mut offset = self.front_len.into();
         for (_, member) in self.iter() {
-            if self.is_at(offset, &record) {
+            if self.is_at(offset, item) {
                 return Some(offset);
             }
             offset += self.tag_bytes() + self.front().len_of(member.record_bytes());
@@ -317,15 +333,15 @@ impl Members {
         None
     }
 
-    /// Whether the member at this byte offset has this record.
+    /// Whether the member at this byte offset is `item`.
     #[inline(always)]
-    fn is_at(&self, offset: usize, record: &Record<'_>) -> bool {
+    fn is_at(&self, offset: usize, item: &[u8]) -> bool {
         let Some(bytes) = self.as_bytes().get(offset + self.tag_bytes()..) else { return false };
         match self.width {
-            0 => record.begins(bytes),
+            0 => Record::begins(bytes, item, self.prefix()),
             width => {
                 let own = bytes.get(..width.into()).map(value_of);
-                own.is_some() && own == record.number(self.prefix())
+                own.is_some() && own == Record::number_of(item, self.prefix())
             }
         }
     }
@@ -344,20 +360,19 @@ impl Members {
         tag: u8,
         limit: &impl SizeLimit,
     ) -> Result<(), Error> {
-        let (is_first, len) = (self.len == 0, self.len() + 1);
-        let prefix = if is_first { prefix } else { self.prefix() };
-        let width = match record.number(prefix) {
-            Some(number) if is_first => Front::width_of(number),
-            Some(number) if self.width > 0 => self.width.max(Front::width_of(number)),
-            _ => 0,
+        let len = self.len() + 1;
+        let width = match self.len {
+            0 => record.number(prefix).map_or(0, Front::width_of),
+            _ if self.width == 0 => 0,
+            _ => record.number(self.prefix()).map_or(0, |number| self.width.max(Front::width_of(number))),
         };
-        let front = Front { prefix, width };
-        let own = self.tag_bytes() + front.len_of(record.len());
-        let front = if is_first { front.to_bytes(self.tag_bytes()) } else { ArrayVec::new() };
-        if !is_first && width != self.width {
+        let own = self.tag_bytes() + if width > 0 { width.into() } else { record.len() };
+        if self.len == 0 {
+            self.begin(Front { prefix, width }, own, limit)?;
+        } else if width != self.width {
             self.reform(width, own, limit)?;
         }
-        let arena = self.as_bytes().len() + front.len() + own;
+        let arena = self.as_bytes().len() + own;
         // The index is kept as long as it has room for the new member.
         let is_kept = if self.index == Index::NONE {
             self.index_for(len, width, arena) == Index::NONE
@@ -367,15 +382,10 @@ impl Members {
         let index = if is_kept { self.index } else { self.index_for(len.max(self.index.members()), width, arena) };
         let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
-            // From the second member on, memory for one more member is allocated too. This halves the number of
-            // reallocations of short buffers.
-            let wanted = if self.len == 0 { bytes } else { bytes + own.min(MOST_AHEAD) };
+            // Memory for one more member is allocated too. This halves the number of reallocations of short buffers.
+            let wanted = bytes + own.min(MOST_AHEAD);
             limit.check(self.held_bytes(), (size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
-        }
-        if is_first {
-            self.buffer[..front.len()].copy_from_slice(&front);
-            (self.arena_len, self.front_len, self.width) = (front.len() as u32, front.len() as u8, width);
         }
         self.append(record, tag);
         if !is_kept {
@@ -383,6 +393,22 @@ impl Members {
         } else if index != Index::NONE {
             index.enter(&mut self.buffer, hash, arena - own);
         }
+        Ok(())
+    }
+
+    /// Writes the front of an empty set. The buffer then has room for a member of `own` bytes.
+    ///
+    /// # Errors
+    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
+    fn begin(&mut self, front: Front<'_>, own: usize, limit: &impl SizeLimit) -> Result<(), Error> {
+        let (front_bytes, before) = (front.to_bytes(self.tag_bytes()), self.buffer.len());
+        let (front_len, bytes) = (front_bytes.len(), front_bytes.len() + own);
+        if bytes > before {
+            limit.check(self.held_bytes(), (size_class(bytes) - before) as u64)?;
+            self.make_room(bytes)?;
+        }
+        self.buffer[..front_len].copy_from_slice(&front_bytes);
+        (self.arena_len, self.front_len, self.width) = (front_len as u32, front_len as u8, front.width);
         Ok(())
     }
 
@@ -412,8 +438,8 @@ impl Members {
             at += len;
         }
         let front_len = front_bytes.len() as u8;
-        *self = Members { buffer, arena_len: at as u32, front_len, width, ..*self };
-        self.index_anew(index);
+        // The caller then makes the index anew.
+        *self = Members { buffer, arena_len: at as u32, front_len, width, index: Index::NONE, ..*self };
         Ok(())
     }
 

@@ -36,29 +36,20 @@ pub(super) fn digits_of(bytes: &[u8; 16], case: Case) -> [[u8; 2]; 16] {
     digits
 }
 
-/// The four bytes that eight hexadecimal digits, in upper or lower case, stand for. Each byte of `digits` is one
-/// digit, the first in the lowest byte. Other characters give unspecified results.
+/// The bytes that 32 hexadecimal digits, eight in each number, stand for. `None` if a character is no digit, or a
+/// letter of the other case.
 #[inline(always)]
-pub(super) fn bytes_of(digits: u64) -> u64 {
-    let nibbles = nibbles_of(digits);
-    let pairs = (nibbles << 4 | nibbles >> 8) & 0x00ff_00ff_00ff_00ff;
-    let halves = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    (halves | halves >> 16) & 0xffff_ffff
-}
-
-/// The values of eight hexadecimal digits, in upper or lower case, one in each byte.
-#[inline(always)]
-fn nibbles_of(digits: u64) -> u64 {
-    let letters = digits >> 6 & 0x0101_0101_0101_0101;
-    (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters
-}
-
-/// Whether eight characters are hexadecimal digits with letters of this case.
-#[inline(always)]
-pub(super) fn are_digits(characters: u64, case: Case) -> bool {
-    let nibbles = nibbles_of(characters) & 0x0f0f_0f0f_0f0f_0f0f;
-    let letters = (nibbles + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-    characters == nibbles + ZEROS + letters * case as u64
+pub(super) fn bytes_of(digits: [u64; 4], case: Case) -> Option<[u8; 16]> {
+    let pairs: [u16; 16] = bytemuck::cast(digits);
+    let (mut bytes, mut differences) = ([0; 16], 0);
+    // This loop has no branches, and compiles to vector instructions.
+    for (byte, pair) in bytes.iter_mut().zip(pairs) {
+        let nibbles = ((pair & 0x0f0f) + (pair >> 6 & 0x0101) * 9) & 0x0f0f;
+        let letters = (nibbles + 0x0606) >> 4 & 0x0101;
+        differences |= pair ^ (nibbles + 0x3030 + letters * case as u16);
+        *byte = (nibbles << 4 | nibbles >> 8) as u8;
+    }
+    (differences == 0).then_some(bytes)
 }
 
 /// The 32 characters of a UUID in the usual form that are not hyphens. `None` if a hyphen is missing.
@@ -68,6 +59,15 @@ pub(super) fn without_hyphens(item: &[u8; UUID]) -> Option<[u64; 4]> {
     let four = |at: usize| u64::from(u32::from_le_bytes(item[at..].first_chunk().copied().unwrap_or_default()));
     let digits = [eight(0), four(9) | four(14) << 32, four(19) | four(24) << 32, eight(28)];
     ([item[8], item[13], item[18], item[23]] == [b'-'; 4]).then_some(digits)
+}
+
+/// Whether `item` is the usual text of the UUID with these bytes.
+#[inline(always)]
+pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
+    let Some([first, second, third, fourth]) = without_hyphens(item) else { return false };
+    let digits: [u64; 4] = bytemuck::cast(digits_of(bytes, case));
+    // Comparing two arrays would copy the characters to memory first.
+    (first ^ digits[0]) | (second ^ digits[1]) | (third ^ digits[2]) | (fourth ^ digits[3]) == 0
 }
 
 /// The number of bytes of a number that is kept in as few bytes as possible.
@@ -84,10 +84,12 @@ pub(super) fn value_of(bytes: &[u8]) -> u64 {
         return u64::from(u32::from_le_bytes(first)) | u64::from(u32::from_le_bytes(last)) << (8 * (bytes.len() - 4));
     }
     match *bytes {
+        [] => 0,
         [first] => first.into(),
-        [first, second] => u16::from_le_bytes([first, second]).into(),
-        [first, second, third] => u32::from_le_bytes([first, second, third, 0]).into(),
-        _ => 0,
+        [first, second, ..] => {
+            let last = bytes[bytes.len() - 1];
+            u64::from(first) | u64::from(second) << 8 | u64::from(last) << (8 * (bytes.len() - 1))
+        }
     }
 }
 

@@ -31,16 +31,6 @@ pub(super) struct Index(u8);
 
 const FAR: u8 = GROUPS.len() as u8;
 
-/// Where a look-up in the index begins, and nearly always ends.
-pub(super) enum First {
-    /// There is no such member.
-    None,
-    /// If this byte offset is not that of the member, [`Index::find`] must be asked.
-    At(usize),
-    /// [`Index::find`] must be asked.
-    Further,
-}
-
 impl Index {
     pub(super) const NONE: Self = Index(0);
 
@@ -89,24 +79,9 @@ impl Index {
         }
     }
 
-    /// Where to look for the member with this hash. The index is at the end of `buffer`.
-    #[inline(always)]
-    pub(super) fn first(self, buffer: &[u8], hash: u64) -> First {
-        if self.is_far() { self.first_in::<FAR_OFFSET>(buffer, hash) } else { self.first_in::<OFFSET>(buffer, hash) }
-    }
-
-    #[inline(always)]
-    fn first_in<const BYTES: usize>(self, buffer: &[u8], hash: u64) -> First {
-        let Some(group) = group_at::<BYTES>(buffer, group_of(hash, self.groups())) else { return First::None };
-        match matches(group, fingerprint(hash)) {
-            0 if group[GROUP - 1] == 0 => First::None,
-            0 => First::Further,
-            matches => First::At(place_of(group, first_place(matches))),
-        }
-    }
-
     /// The byte offset of a member; `None` if there is no such member. `hash` is the hash of the member, and `is_it`
     /// says whether it is the member at an offset. The index is at the end of `buffer`.
+    #[inline(always)]
     pub(super) fn find(self, buffer: &[u8], hash: u64, is_it: impl FnMut(usize) -> bool) -> Option<usize> {
         match self.is_far() {
             true => self.find_in::<FAR_OFFSET>(buffer, hash, is_it),
@@ -115,6 +90,7 @@ impl Index {
     }
 
     /// Compares all members with an equal fingerprint, and goes on to the next group after a full one.
+    #[inline(always)]
     fn find_in<const BYTES: usize>(
         self,
         buffer: &[u8],

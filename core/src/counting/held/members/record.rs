@@ -20,8 +20,8 @@ use std::borrow::Cow;
 use arrayvec::ArrayVec;
 use multiversion::multiversion;
 
-use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, are_digits, bytes_of, bytes_of_number, decimal};
-use super::digits::{put_decimal, put_hex, put_uuid, value_of, without_hyphens};
+use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, bytes_of_number, decimal};
+use super::digits::{is_uuid, put_decimal, put_hex, put_uuid, value_of, without_hyphens};
 use crate::counting::held::ring::Ages;
 use crate::counting::params::MOST_PREFIX;
 
@@ -112,6 +112,12 @@ impl<'i> Record<'i> {
         if is_encoded { self.len() - 1 } else { self.item.len() }
     }
 
+    /// The number that `item` is in a set with this prefix. See [`Self::number`].
+    #[inline(always)]
+    pub(super) fn number_of(item: &'i [u8], prefix: &[u8]) -> Option<u64> {
+        if prefix.is_empty() { decimal(item) } else { Self::of(item, prefix).number(prefix) }
+    }
+
     /// The number that the text is, behind the prefix of the set if it has one. `None` if the text is no such number.
     #[inline(always)]
     pub(super) fn number(&self, prefix: &[u8]) -> Option<u64> {
@@ -119,19 +125,26 @@ impl<'i> Record<'i> {
         (self.code.wrapping_sub(code + 1) < 8).then_some(self.body[0])
     }
 
-    /// Whether `bytes` begin with this record.
+    /// Whether `bytes` begin with the record of `item` in a set with this prefix.
     #[inline(always)]
-    pub(super) fn begins(&self, bytes: &[u8]) -> bool {
-        let Some((&code, rest)) = bytes.split_first() else { return false };
+    pub(super) fn begins(bytes: &[u8], item: &'i [u8], prefix: &[u8]) -> bool {
+        match bytes.split_first() {
+            // Texts that are kept as they are and UUIDs take less time to compare than to encode.
+            Some((&len @ 0..HEX_LOWER, rest)) => rest.get(..len.into()).is_some_and(|text| is_same(text, item)),
+            Some((&UUID_LOWER, rest)) => match (item.try_into(), rest.first_chunk()) {
+                (Ok(uuid), Some(body)) => is_uuid(uuid, body, Case::Lower),
+                _ => false,
+            },
+            Some((&code, rest)) => Self::of(item, prefix).is(code, rest),
+            None => false,
+        }
+    }
+
+    /// Whether this is the record with the first byte `code` and the body at the start of `rest`.
+    #[inline(always)]
+    fn is(&self, code: u8, rest: &[u8]) -> bool {
         code == self.code
             && match code {
-                0..HEX_LOWER => rest.get(..self.item.len()).is_some_and(|text| is_same(text, self.item)),
-                UUID_LOWER => match *rest.as_chunks().0 {
-                    [first, second, ..] => {
-                        (u64::from_le_bytes(first) ^ self.body[0]) | (u64::from_le_bytes(second) ^ self.body[1]) == 0
-                    }
-                    _ => false,
-                },
                 0xc1..=0xc8 | 0xd8..=0xdf => {
                     rest.get(..self.len() - 1).is_some_and(|own| value_of(own) == self.body[0])
                 }
@@ -147,7 +160,7 @@ impl<'i> Record<'i> {
                 rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
             }
             UUID_UPPER => rest.starts_with(&self.bytes()),
-            _ => rest.starts_with(&hex_body(self.item)[..self.len() - 1]),
+            _ => hex(self.item).is_some_and(|(_, body)| rest.starts_with(&body[..self.len() - 1])),
         }
     }
 
@@ -166,7 +179,7 @@ impl<'i> Record<'i> {
                 len.copy_from_slice(&self.item.len().to_le_bytes()[..2]);
                 text.copy_from_slice(self.item);
             }
-            0x84..=0xc0 => rest.copy_from_slice(&hex_body(self.item)[..rest.len()]),
+            0x84..=0xc0 => hex(self.item).into_iter().for_each(|(_, body)| rest.copy_from_slice(&body[..rest.len()])),
             _ => rest.copy_from_slice(&self.bytes()[..rest.len()]),
         }
     }
@@ -185,60 +198,32 @@ fn digits(item: &[u8]) -> Option<(u8, [u64; 2])> {
     if let Ok(uuid) = item.try_into()
         && let Some(digits) = without_hyphens(uuid)
     {
-        let code = match () {
-            () if are_all(&digits, Case::Lower) => UUID_LOWER,
-            () if are_all(&digits, Case::Upper) => UUID_UPPER,
-            () => return None,
+        let (code, body) = match bytes_of(digits, Case::Lower) {
+            Some(body) => (UUID_LOWER, body),
+            None => (UUID_UPPER, bytes_of(digits, Case::Upper)?),
         };
-        let [first, second, third, fourth] = digits;
-        let halves = [bytes_of(first) | bytes_of(second) << 32, bytes_of(third) | bytes_of(fourth) << 32];
-        return Some((code, halves));
+        return Some((code, bytemuck::cast::<_, [u64; 2]>(body).map(u64::from_le)));
     }
     match decimal(item) {
         Some(value) => Some((DECIMAL + bytes_of_number(value) as u8, [value, 0])),
-        None => Some((hex_code(item)?, [0; 2])),
+        None => Some((hex(item)?.0, [0; 2])),
     }
 }
 
-/// Whether characters, eight in each number, are hexadecimal digits with letters of this case.
-#[inline(always)]
-fn are_all(digits: &[u64], case: Case) -> bool {
-    let mut are_all = true;
-    for &eight in digits {
-        are_all &= are_digits(eight, case);
-    }
-    are_all
-}
-
-/// The first byte of the record of hex digits. `None` for another text.
+/// The first byte of the record of hex digits, and its body, filled up with zeros. `None` for another text.
 #[inline(never)]
-fn hex_code(item: &[u8]) -> Option<u8> {
+fn hex(item: &[u8]) -> Option<(u8, [u8; MOST_BYTES])> {
     if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
         return None;
     }
-    let (digits, len) = (eights_of(item), item.len() as u8 / 2);
-    match () {
-        () if are_all(&digits, Case::Lower) => Some(HEX_LOWER + len),
-        () if are_all(&digits, Case::Upper) => Some(HEX_UPPER + len),
-        () => None,
-    }
-}
-
-/// The body of the record of hex digits, filled up with zeros.
-#[inline(never)]
-fn hex_body(item: &[u8]) -> [u8; MOST_BYTES] {
-    let mut body = [0; MOST_BYTES];
-    for (bytes, eight) in body.as_chunks_mut().0.iter_mut().zip(eights_of(item)) {
-        *bytes = (bytes_of(eight) as u32).to_le_bytes();
-    }
-    body
-}
-
-/// Hex digits, eight in each number. Zeros are put behind them, so that there are 64.
-fn eights_of(item: &[u8]) -> [u64; MOST_BYTES / 4] {
+    // Zeros are put behind the digits, so that there are 64.
     let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
     digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
-    digits.map(u64::from_le_bytes)
+    let halves: [[u64; 4]; 2] = bytemuck::cast(digits.map(u64::from_le_bytes));
+    [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)].into_iter().find_map(|(case, code)| {
+        let body = [bytes_of(halves[0], case)?, bytes_of(halves[1], case)?];
+        Some((code + item.len() as u8 / 2, bytemuck::cast(body)))
+    })
 }
 
 /// The bytes that `item` takes of the limit `exact_bytes`. See [`Record::counted_bytes`].
@@ -454,10 +439,13 @@ impl<'a> Iterator for Records<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(u8, Member<'a>)> {
-        let (tag, rest) = self.rest.split_at_checked(self.tag_bytes)?;
+        let (&tag, rest) = match self.tag_bytes {
+            0 => (&Ages::PLAIN.newest, self.rest),
+            _ => self.rest.split_first()?,
+        };
         let (member, rest) = Member::split(rest, self.front)?;
         self.rest = rest;
-        Some((tag.first().copied().unwrap_or(Ages::PLAIN.newest), member))
+        Some((tag, member))
     }
 }
 
@@ -531,7 +519,8 @@ impl<'a> Front<'a> {
     }
 
     /// Whether `wanted` is one of these numbers, which have the width of this front.
-    pub(super) fn has(self, numbers: &[u8], wanted: u64) -> bool {
+    #[inline(always)]
+    fn has(self, numbers: &[u8], wanted: u64) -> bool {
         match self.width {
             width if wanted.unbounded_shr(8 * u32::from(width)) > 0 => false,
             1 => has_one(numbers.as_chunks().0, wanted as u8),
@@ -548,12 +537,24 @@ impl<'a> Front<'a> {
     }
 }
 
+/// Whether `wanted` is one of these numbers, which have the width of `front`.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
+pub(super) fn has_number(front: Front<'_>, numbers: &[u8], wanted: u64) -> bool {
+    front.has(numbers, wanted)
+}
+
+/// Whether `item` is one of these numbers, which have the width of `front`.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
+pub(super) fn has_item(front: Front<'_>, numbers: &[u8], item: &[u8]) -> bool {
+    Record::number_of(item, front.prefix).is_some_and(|wanted| front.has(numbers, wanted))
+}
+
 /// Defines a function that says whether `wanted` is one of these numbers.
 macro_rules! has {
     ($name:ident, $number:ty) => {
         // The loops have no early end and no branches, and compile to vector instructions: one of `least` is 0 if any
         // number is equal.
-        #[multiversion(targets("x86_64+avx2"))]
+        #[inline(always)]
         fn $name(numbers: &[[u8; size_of::<$number>()]], wanted: $number) -> bool {
             const LANES: usize = 32;
             // The last numbers, which are fewer than `LANES`, are compared together with some before them.
@@ -561,8 +562,8 @@ macro_rules! has {
             let Some(last) = numbers.last_chunk::<LANES>() else {
                 return rest.iter().fold(false, |any, &number| any | (<$number>::from_le_bytes(number) == wanted));
             };
-            let mut least = [<$number>::MAX; LANES];
-            for chunk in chunks.iter().chain([last]) {
+            let mut least = last.map(|number| <$number>::from_le_bytes(number) ^ wanted);
+            for chunk in chunks {
                 for (least, &number) in least.iter_mut().zip(chunk) {
                     *least = (*least).min(<$number>::from_le_bytes(number) ^ wanted);
                 }

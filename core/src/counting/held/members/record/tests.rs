@@ -155,8 +155,8 @@ proptest! {
         let mut buffer = [7; MOST_CHARACTERS];
         prop_assert_eq!(member.text_in(&mut buffer), &text[..]);
         prop_assert_eq!(member.counted_bytes(), counted_bytes(&text));
-        prop_assert!(member.is_record_of(&text, front(prefix)) && Record::of(&text, prefix).begins(&behind));
-        prop_assert_eq!(Record::of(&other, prefix).begins(&behind), text == other);
+        prop_assert!(member.is_record_of(&text, front(prefix)) && Record::begins(&behind, &text, prefix));
+        prop_assert_eq!(Record::begins(&behind, &other, prefix), text == other);
         let number = |prefix| Record::of(&text, prefix).number(prefix);
         prop_assert_eq!(member.number(), number(b"").or(number(prefix)));
     }
@@ -179,7 +179,7 @@ proptest! {
             let own = record(&text, prefix);
             let is_own = bytes.starts_with(&own) && own.len() == usize::from(member.header) + member.body.len();
             prop_assert_eq!(member.is_record_of(&text, front(prefix)), is_own);
-            prop_assert!(!is_own || Record::of(&text, prefix).begins(&bytes));
+            prop_assert!(!is_own || Record::begins(&bytes, &text, prefix));
         }
     }
 }
