@@ -3,8 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use rollcall_testkit::client::{Client, field, number, pack};
-use rollcall_testkit::server::{Server, Setup, optional_file};
+use rollcall_testkit::{Client, Server, Setup, field, number, optional_file, pack};
 
 use crate::items::{Call, Item, Items, LIST};
 

@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::Value;
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::text;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, text};
 
 use crate::contenders::{Pair, medians};
 use crate::items::{Call, call};

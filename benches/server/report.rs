@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use rollcall_bench_output::{markdown, plot};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::Server;
 
 /// The goal of a row.
 #[derive(Clone, Copy)]
@@ -213,8 +213,7 @@ fn with_line(old: &str, server: &str, line: &str) -> String {
 
 /// The server's name and version, and a line about versions, machine and date.
 fn setting() -> (String, String) {
-    let running = Server::start();
-    let mut client = running.client();
+    let (_running, mut client) = Server::start().with_client();
     let (valkey, redis) = (client.info("valkey_version"), client.info("redis_version"));
     let option = if client.info("rollcall_huge_pages") == "yes" { " with huge pages" } else { "" };
     let name = if valkey.is_empty() { format!("Redis {redis}") } else { format!("Valkey {valkey}") };

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::wait_until;
+use rollcall_testkit::wait_until;
 
 use crate::contenders::{Contender, Pair, medians};
 use crate::items::{Call, Items, call, calls};

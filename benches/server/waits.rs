@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rollcall_testkit::client::wait_until;
+use rollcall_testkit::wait_until;
 
 use crate::contenders::{Contender, Pair, medians};
 use crate::items::Items;

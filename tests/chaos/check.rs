@@ -12,7 +12,7 @@ use crate::key::{Command, Key, Step};
 use crate::line::Line;
 use crate::run::Run;
 use crate::shapes::{Kind, Remembers};
-use rollcall_testkit::client::{error_text, number, show, words};
+use rollcall_testkit::{error_text, number, show, words};
 
 /// Number of items in one command.
 const LIST: usize = 1000;
@@ -120,7 +120,7 @@ impl Look<'_> {
         let name = self.key().name.clone();
         let reply = self.line.read(&name, command)?;
         if error_text(&reply).is_some() {
-            self.broken(&format!("{} to {}", show(&reply), rollcall_testkit::client::shorten(command)));
+            self.broken(&format!("{} to {}", show(&reply), rollcall_testkit::shorten(command)));
         }
         Some(reply)
     }

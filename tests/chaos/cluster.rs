@@ -21,8 +21,7 @@ use crate::run::{Run, setting};
 use crate::shapes::VOLATILE;
 use crate::writer::{Load, Writer, check_all};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::{show, wait_until};
-use rollcall_testkit::fixture::figures;
+use rollcall_testkit::{figures, show, wait_until};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: true };
@@ -238,5 +237,5 @@ fn a_cluster_on_the_move_loses_nothing() {
         run.load()
     ));
     assert!(moves.slots > 0 && moves.kills > 0, "too short: nothing moved, or nobody was killed");
-    nodes.servers.iter_mut().for_each(rollcall_testkit::server::Server::assert_up);
+    nodes.servers.iter_mut().for_each(rollcall_testkit::Server::assert_up);
 }

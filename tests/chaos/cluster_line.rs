@@ -10,7 +10,7 @@ use redis::Value;
 
 use crate::key::{Command, Outcome, passes};
 use crate::line::{Line, outcome, wait_one};
-use rollcall_testkit::client::{Client, error_text, number};
+use rollcall_testkit::{Client, error_text, number};
 
 /// The time limit of a reply.
 const PATIENCE: Duration = Duration::from_secs(5);

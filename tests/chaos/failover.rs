@@ -5,7 +5,7 @@ use crate::line::{Line, Single};
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 100, share: 4, expires: true };
@@ -17,7 +17,7 @@ fn new_server(random: &mut Random) -> Server {
         .line(&format!("repl-diskless-sync {diskless}"))
         .line(&format!("repl-diskless-load {load}"))
         // Clients create keys by commands without options, on whichever server is the primary.
-        .args(&rollcall_testkit::pair::OTHER_DEFAULTS.replace("auto-create no", "auto-create yes"))
+        .args(&rollcall_testkit::OTHER_DEFAULTS.replace("auto-create no", "auto-create yes"))
         .more_args("max-key-bytes 64mb")
         .start()
 }

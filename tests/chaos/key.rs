@@ -13,7 +13,7 @@ use redis::Value;
 
 use crate::shapes::{Kind, Remembers, Shadow, Shape};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::{error_text, show, words};
+use rollcall_testkit::{error_text, show, words};
 
 pub type Command = Vec<Vec<u8>>;
 

@@ -6,7 +6,7 @@ use crate::line::{Line, Single};
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::server::Setup;
+use rollcall_testkit::Setup;
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 60, share: 8, expires: true };

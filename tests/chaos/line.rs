@@ -3,8 +3,7 @@
 use redis::Value;
 
 use crate::key::{Command, Outcome, passes};
-use rollcall_testkit::client::{Client, error_text};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, error_text};
 
 /// A connection of a writer to the server or the cluster that has the keys.
 pub trait Line {

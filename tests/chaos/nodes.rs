@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use rollcall_testkit::client::{Client, error_text, text, wait_until};
-use rollcall_testkit::cluster::{ended_moves, start_move};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, ended_moves, error_text, start_move, text, wait_until};
 
 pub const PRIMARIES: usize = 3;
 /// Milliseconds without an answer after which a node counts as failed.

@@ -8,8 +8,7 @@ use crate::line::Single;
 use crate::run::Run;
 use crate::shapes::{Kind, Shadow};
 use crate::writer::{Load, Writer, check_all};
-use rollcall_testkit::client::Client;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server};
 
 const LOAD: Load = Load { commands: 8, items: 50, share: 1, expires: true };
 const MORE: u64 = 40;

@@ -11,10 +11,9 @@ use crate::line::Single;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::{Client, deadline, error_text, show, text, wait_until};
-use rollcall_testkit::fixture::{figures, snapshot};
-use rollcall_testkit::pair::{OTHER_DEFAULTS, Pair};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, OTHER_DEFAULTS, Pair, Server, Setup, deadline, error_text, figures, show, snapshot, text, wait_until,
+};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 200, share: 1, expires: false };

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::error_text;
+use rollcall_testkit::error_text;
 
 /// Splits a line as redis-cli does, at spaces outside quotes. In double quotes, escapes such as `\n` and `\xff` stand
 /// for bytes. `None` when a quote is left open.

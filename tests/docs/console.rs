@@ -5,7 +5,7 @@
 //! -3`. In the output `...` stands for any text, and a line of only `...` for any number of lines.
 
 use crate::cli;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::Server;
 
 /// The start of every prompt.
 const PROMPT: &str = "127.0.0.1:6379";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rollcall_core::bloom::BitLayout;
 
-use rollcall_testkit::server::Server;
+use rollcall_testkit::Server;
 
 /// The program of the page that downloads a filter, copied verbatim.
 #[allow(dead_code)]
@@ -26,8 +26,7 @@ fn the_program_is_the_one_of_the_page() {
 #[test]
 fn filters_of_both_layouts_are_downloaded_as_the_page_does() {
     for (name, layout) in [("lines", BitLayout::Lines), ("classic", BitLayout::Classic)] {
-        let server = Server::with_args(&format!("bf-layout {name}"));
-        let mut client = server.client();
+        let (server, mut client) = Server::with_args(&format!("bf-layout {name}")).with_client();
         client.expect("BF.RESERVE contacts 0.01 100", "+OK");
         for number in 0..500 {
             client.cmd(&format!("BF.ADD contacts user:{number}"));

@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use console::Example;
-use rollcall_testkit::client::{pairs, text};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, pairs, text};
 
 /// A document of the repository.
 struct Document {
@@ -145,8 +144,7 @@ fn tokens(arguments: &Json) -> Vec<&str> {
 
 #[test]
 fn every_option_is_listed_with_its_default() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     let documents = documents();
     let page = document(&documents, "docs/configuration.md");
     let mut options = pairs(&client.cmd("CONFIG GET rollcall.*"));

@@ -3,7 +3,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, pairs, text};
+use rollcall_testkit::{Client, pairs, text};
 
 /// A command of the module.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::history::line;
-use rollcall_testkit::client::Client;
+use rollcall_testkit::Client;
 
 /// Number of slowest commands that are kept.
 const KEPT: usize = 5;

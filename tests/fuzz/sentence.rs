@@ -22,7 +22,7 @@ pub struct Speaker {
 
 impl Speaker {
     /// Prepares to make commands of this module.
-    pub fn new(seed: u64, client: &mut rollcall_testkit::client::Client, module: &str) -> Speaker {
+    pub fn new(seed: u64, client: &mut rollcall_testkit::Client, module: &str) -> Speaker {
         let commands = commands(client, module);
         let tokens = tokens(&commands);
         Speaker { random: Random::new(seed), commands, tokens, served: BTreeMap::new() }

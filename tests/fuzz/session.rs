@@ -13,9 +13,7 @@ use crate::history::History;
 use crate::pace::Pace;
 use crate::sentence::{Speaker, Words};
 use crate::values;
-use rollcall_testkit::client::{Client, error_text, show, text};
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::Setup;
+use rollcall_testkit::{Client, Pair, Setup, error_text, show, text};
 
 /// The name of the module in `COMMAND LIST`.
 const MODULE: &str = "rollcall";
@@ -342,7 +340,7 @@ impl Session {
     /// Sets a random option of the module, which applies to new keys. The size limit stays unchanged.
     fn configure(&mut self, client: usize) {
         let reply = self.clients[0].cmd(&format!("CONFIG GET {MODULE}.*"));
-        let options: Vec<String> = rollcall_testkit::client::pairs(&reply).into_iter().map(|(name, _)| name).collect();
+        let options: Vec<String> = rollcall_testkit::pairs(&reply).into_iter().map(|(name, _)| name).collect();
         let options: Vec<&String> = options.iter().filter(|name| !name.ends_with("max-key-bytes")).collect();
         let random = &mut self.speaker.random;
         let name = random.of(&options).as_bytes().to_vec();

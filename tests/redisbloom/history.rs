@@ -9,8 +9,7 @@ use rollcall_core::unstable::bloom::classic::Rules;
 use rollcall_fuzz::payload::encode;
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
-use rollcall_testkit::client::{Client, error_text, show};
-use rollcall_testkit::server::{Server, Setup, optional_file};
+use rollcall_testkit::{Client, Server, Setup, error_text, optional_file, show};
 
 /// A server that must reject forged data and stay unharmed.
 struct Victim {
@@ -245,8 +244,7 @@ fn chunks_and_values_of_a_cuckoo_filter() {
 
     // Repeats the test with a Cuckoo filter of RedisBloom itself.
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let theirs = Setup::default().without_module().module_before(&peer).start();
-    let mut client = theirs.client();
+    let (_theirs, mut client) = Setup::default().without_module().module_before(&peer).start().with_client();
     client.expect("CF.RESERVE cuckoo 1000", "+OK");
     client.expect("CF.ADD cuckoo a", "1");
     let mut iterator = 0;

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, show, text};
-use rollcall_testkit::server::Setup;
+use rollcall_testkit::{Client, Setup, add_many, show, text};
 
 /// The values of the option `commands`.
 #[derive(Clone, Copy, PartialEq, Debug)]

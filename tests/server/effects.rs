@@ -2,9 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, show};
-use rollcall_testkit::reply::Reply;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Reply, Server, Setup, show};
 
 /// The prefix of the commands that replicate changes of filters (BF) or counters (LC) with default options. Filters in
 /// the layout `lines` are replicated by RF.* commands.

@@ -2,8 +2,7 @@
 
 use crate::metadata::{COMMANDS, call_at};
 use crate::neighbour::hosted;
-use rollcall_testkit::client::{Client, error_text, shorten, show, words};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, error_text, shorten, show, words};
 
 /// Everything that a failed command must not change: keys, values, and what was replicated.
 fn state(client: &mut Client) -> [String; 4] {
@@ -435,8 +434,7 @@ fn texts_begin_as_redisblooms() {
 
 #[test]
 fn a_panic_is_an_error_and_ends_a_connection_only_amid_a_reply() {
-    let mut server = hosted("").start();
-    let mut client = server.client();
+    let (mut server, mut client) = hosted("").start().with_client();
     client.expect("BF.MADD f a b", "[1, 1]");
     client.expect("LC.ADD c a b", "2");
     client.expect("HOST.BREAK RedisModule_ReplyWithBool", "1");

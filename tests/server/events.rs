@@ -1,8 +1,6 @@
 //! Tests keyspace events: a command that changes a key sends one event, and other commands send none.
 
-use rollcall_testkit::client::{Client, message};
-use rollcall_testkit::fixture::{CHANGES_NOTHING, populate_for_no_change};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{CHANGES_NOTHING, Client, Server, Setup, message, populate_for_no_change};
 
 /// A client that has subscribed to all events of database 0.
 pub fn subscriber(server: &Server) -> Client {
@@ -26,7 +24,7 @@ pub fn events_so_far(client: &mut Client, subscriber: &mut Client) -> Vec<String
     let mut events = Vec::new();
     loop {
         let reply = subscriber.receive();
-        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", rollcall_testkit::client::show(&reply)));
+        let (channel, key) = message(&reply).unwrap_or_else(|| panic!("{}", rollcall_testkit::show(&reply)));
         let event = channel.strip_prefix("__keyevent@0__:").unwrap_or(&channel);
         if event == "end-of-command" {
             return events;
@@ -105,8 +103,7 @@ fn what_changes_is_reported() {
 
 #[test]
 fn what_changes_nothing_is_not_reported() {
-    let server = start();
-    let mut client = server.client();
+    let (server, mut client) = start().with_client();
     populate_for_no_change(&mut client);
     let mut subscriber = subscriber(&server);
     for command in CHANGES_NOTHING {

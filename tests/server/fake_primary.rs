@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Parser, Value};
 
-use rollcall_testkit::client::{deadline, text};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, deadline, text};
 
 /// The replication id that the fake primary reports, always the same.
 const REPLICATION_ID: &str = "0123456789abcdef0123456789abcdef01234567";

@@ -4,8 +4,7 @@
 
 use crate::metadata::COMMANDS;
 use crate::neighbour::hosted;
-use rollcall_testkit::client::{error_text, show};
-use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+use rollcall_testkit::{assert_same, error_text, populate, show, snapshot};
 
 const HANDLE_ATOMIC_SLOT_MIGRATION: i64 = 1 << 5;
 const HANDLE_FORKLESS: i64 = 1 << 6;
@@ -31,8 +30,7 @@ fn the_option_is_set_where_the_server_knows_it() {
 /// so it dropped items that it had reported as added.
 #[test]
 fn a_key_in_use_is_not_a_missing_one() {
-    let server = hosted("").line("appendonly yes").start();
-    let mut client = server.client();
+    let (_server, mut client) = hosted("").line("appendonly yes").start().with_client();
     for line in ["BF.MADD d a b", "BF.MADD s c", "BF.INSERT k WINDOW 40 MANUAL ITEMS a"] {
         client.cmd(line);
     }

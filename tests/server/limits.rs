@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, error_text, show, sum, text, wait_until, with_items};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, add_many, error_text, show, sum, text, wait_until, with_items};
 
 /// Panics unless `error` says that `max_bytes` are allowed. Returns the number of bytes that, according to `error`, the
 /// value needs.
@@ -31,8 +30,7 @@ fn last_error(reply: &Value) -> Option<String> {
 /// If neither `max-key-bytes` nor `maxmemory` is set, a key may have no more bytes than the server allows for a string.
 #[test]
 fn keys_have_a_bound_where_nothing_was_set() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     let reserve = |name: &str| format!("BF.RESERVE {name} 0.001 400000000");
     needed_bytes(&last_error(&client.cmd(&reserve("k"))).unwrap_or_default(), 512 << 20);
     client.expect("CONFIG SET maxmemory 8gb", "+OK");
@@ -46,8 +44,7 @@ fn keys_have_a_bound_where_nothing_was_set() {
 
 #[test]
 fn filters_beyond_max_key_bytes_are_rejected() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     for command in [
         "BF.RESERVE new 0.01 1099511627776",
         "BF.RESERVE new 0.000000001 1099511627776 NONSCALING",
@@ -79,8 +76,7 @@ fn filters_beyond_max_key_bytes_are_rejected() {
 
 #[test]
 fn filters_stop_growing_at_max_key_bytes() {
-    let mut server = Server::with_args("max-key-bytes 1048576");
-    let mut client = server.client();
+    let (mut server, mut client) = Server::with_args("max-key-bytes 1048576").with_client();
     // The filter takes 130 KB, and its second sub-filter would take more than a megabyte.
     client.expect("BF.RESERVE k 0.01 100000 EXPANSION 8", "+OK");
     let mut next = 0;
@@ -122,8 +118,7 @@ fn leave_sixteen_megabytes(client: &mut Client) {
 /// because those have been accepted before.
 #[test]
 fn clients_restore_no_more_than_limits_let_them() {
-    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
-    let mut client = server.client();
+    let (mut server, mut client) = Setup::default().line("maxmemory-policy noeviction").start().with_client();
     client.expect("BF.RESERVE large 0.01 2000000", "+OK");
     client.expect("BF.ADD large a", "1");
     let payload = client.dump("large");
@@ -168,8 +163,7 @@ fn clients_restore_no_more_than_limits_let_them() {
 fn clients_copy_no_more_than_limits_let_them() {
     // Without `appendfsync no`, writes that wait for fsync take memory that maxmemory does not count.
     let setup = Setup::default().line("maxmemory-policy noeviction").line("appendonly yes").line("appendfsync no");
-    let mut server = setup.start();
-    let mut client = server.client();
+    let (mut server, mut client) = setup.start().with_client();
     client.expect("BF.RESERVE large 0.01 2000000", "+OK");
     client.expect("BF.ADD large a", "1");
     client.expect("LC.RESERVE counter EXACT 65536 BYTES 1048576", "+OK");
@@ -219,8 +213,7 @@ fn clients_copy_no_more_than_limits_let_them() {
 fn memory_that_was_given_back_may_be_used_at_once() {
     // The server's own background freeing (Valkey's default) is switched off, because its time is not predictable.
     let setup = Setup::default().line("lazyfree-lazy-user-del no").line("maxmemory-policy noeviction");
-    let mut server = setup.start();
-    let mut client = server.client();
+    let (mut server, mut client) = setup.start().with_client();
     // The filter takes 126 MB. The memory is enough for one such filter.
     client.expect("BF.RESERVE k 0.01 100000000", "+OK");
     leave_sixteen_megabytes(&mut client);
@@ -236,8 +229,7 @@ fn eviction_of_a_large_filter_takes_no_other_key_along() {
     // A server that evicts in the background (Valkey's default) evicts further keys of any type, so this is switched
     // off.
     let setup = Setup::default().line("lazyfree-lazy-eviction no").line("maxmemory-policy volatile-ttl");
-    let mut server = setup.line("maxmemory-samples 64").start();
-    let mut client = server.client();
+    let (mut server, mut client) = setup.line("maxmemory-samples 64").start().with_client();
     for key in 0..30 {
         let value = "v".repeat(100_000);
         client.call(&["SET".to_owned(), format!("small:{key}"), value, "EX".to_owned(), "100000".to_owned()]);
@@ -256,8 +248,7 @@ fn eviction_of_a_large_filter_takes_no_other_key_along() {
 /// A server with 60 MB of small keys, of which it evicts 16 at a time, and its used memory.
 fn evicting() -> (Server, u64) {
     let setup = Setup::default().line("maxmemory-policy allkeys-lru").line("maxmemory-eviction-tenacity 0");
-    let server = setup.start();
-    let mut client = server.client();
+    let (server, mut client) = setup.start().with_client();
     let value = "v".repeat(500);
     let filler = |key| vec!["SET".to_owned(), format!("small:{key}"), value.clone()];
     client.pipeline(&(0..100_000).map(filler).collect::<Vec<_>>());
@@ -328,8 +319,7 @@ fn scripts_and_transactions_grow_by_a_bounded_number_of_bytes() {
 
 #[test]
 fn a_key_named_many_times_is_read_once() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     client.expect("LC.RESERVE exact EXACT 65536", "+OK");
     add_many(&mut client, "LC.ADD exact", "", 0..3000);
     client.expect("LC.RESERVE large ERROR 0.0025 EXACT 0", "+OK");

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::neighbour::neighbour;
-use rollcall_testkit::client::show;
-use rollcall_testkit::server::{Server, Setup, module_path, optional_file};
+use rollcall_testkit::{Server, Setup, module_path, optional_file, show};
 
 /// Loads a module into a running server.
 fn load(server: &Server, path: &Path, args: &str) -> String {
@@ -37,8 +36,7 @@ fn beside_redisbloom_only_the_counters_load() {
     let log = Setup::default().module_before(&peer).try_start().err().expect("it does not start");
     assert_one_line_names_the_way_out(&log);
 
-    let server = Setup::default().module_before(&peer).args("commands lc").start();
-    let mut client = server.client();
+    let (_server, mut client) = Setup::default().module_before(&peer).args("commands lc").start().with_client();
     client.expect("LC.ADD c a", "1");
     client.expect("BF.ADD f a", "1");
     client.expect("BF.CLEAR f", "-ERR unknown command *");

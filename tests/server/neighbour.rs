@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use rollcall_testkit::server::Setup;
+use rollcall_testkit::Setup;
 
 /// The path of the test module, compiled on first use. A C compiler is available, because building this module needs
 /// one.

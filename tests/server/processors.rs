@@ -10,10 +10,9 @@ use std::fs;
 use redis::Value;
 
 use crate::every_server::persistence_golden;
-use rollcall_testkit::client::{Client, add_many, error_text, text};
-use rollcall_testkit::fixture::{assert_same, populate_without_ttl, snapshot};
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup, optional_file};
+use rollcall_testkit::{
+    Client, Pair, Server, Setup, add_many, assert_same, error_text, optional_file, populate_without_ttl, snapshot, text,
+};
 
 /// The setups of a server for each processor; `None` if there is only one.
 fn setups() -> Option<[Setup; 2]> {

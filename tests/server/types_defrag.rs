@@ -1,13 +1,10 @@
 //! Tests active defragmentation: values are moved in memory and stay equal.
 
-use rollcall_testkit::client::{add_many, error_text, show, wait_until};
-use rollcall_testkit::fixture::{assert_same, populate, snapshot};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, add_many, assert_same, error_text, populate, show, snapshot, wait_until};
 
 #[test]
 fn defragmented_values_stay_the_same() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     let reply = client.cmd("CONFIG SET activedefrag yes");
     if let Some(error) = error_text(&reply) {
         // Servers built with the system's allocator cannot defragment; the error says so.

@@ -3,21 +3,19 @@
 use redis::Value;
 
 use crate::neighbour::hosted;
-use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
-use rollcall_testkit::fixture::{assert_same, populate, snapshot};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, Server, Setup, add_many, assert_same, error_text, populate, show, snapshot, wait_until,
+};
 
 fn run(client: &mut Client, lines: &[&str]) {
     for line in lines {
-        let reply = client.cmd(line);
-        assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
+        client.run(line);
     }
 }
 
 #[test]
 fn types_have_their_names() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     run(&mut client, &["BF.ADD bf a", "BF.RESERVE back 0.01 10 LAYOUT classic", "LC.ADD lc a", "SET string x"]);
     for (key, kind) in [("bf", "RCfilter-"), ("back", "MBbloom--"), ("lc", "RCcounter")] {
         client.expect(&format!("TYPE {key}"), &format!("+{kind}"));
@@ -28,8 +26,7 @@ fn types_have_their_names() {
 
 #[test]
 fn keys_can_be_renamed_copied_and_moved() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     populate(&mut client);
     let before = snapshot(&mut client);
     for key in before.keys() {
@@ -59,8 +56,7 @@ fn keys_can_be_renamed_copied_and_moved() {
 #[test]
 fn memory_comes_back_when_keys_go() {
     for gone in ["DEL k l", "UNLINK k l", "FLUSHALL ASYNC", "FLUSHALL SYNC", "SET k x", "PEXPIRE k 1", "RENAME s k"] {
-        let mut server = Server::start();
-        let mut client = server.client();
+        let (mut server, mut client) = Server::start().with_client();
         run(&mut client, &["SET s x"]);
         let before = client.info_number("used_memory");
         // The filter takes 25 MB. The counter must stay if a command names only the filter.
@@ -81,8 +77,7 @@ fn memory_comes_back_when_keys_go() {
 #[test]
 fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
     // By default Valkey frees values in the background after DEL, so this is switched off.
-    let server = Setup::default().line("lazyfree-lazy-user-del no").start();
-    let mut client = server.client();
+    let (_server, mut client) = Setup::default().line("lazyfree-lazy-user-del no").start().with_client();
     let grow = |client: &mut Client| {
         run(client, &["BF.RESERVE small 0.01 10", "BF.RESERVE grown 0.01 10"]);
         add_many(client, "BF.MADD grown", "x", 0..300_000);
@@ -147,8 +142,7 @@ fn watched_keys_notice_changes_and_only_those() {
 
 #[test]
 fn scripts_can_call_every_kind_of_command() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     let mut eval = |script: &str, keys: &[&str]| {
         let count = keys.len().to_string();
         let command: Vec<_> = ["EVAL", script, &count].into_iter().chain(keys.iter().copied()).collect();
@@ -173,8 +167,7 @@ fn scripts_can_call_every_kind_of_command() {
 
 #[test]
 fn no_key_is_open_when_events_are_sent() {
-    let server = hosted("").start();
-    let mut client = server.client();
+    let (_server, mut client) = hosted("").start().with_client();
     // The server calls the module for events even if no client subscribes to them.
     populate(&mut client);
     run(
@@ -213,8 +206,7 @@ fn no_key_is_open_when_events_are_sent() {
 #[test]
 fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
     let states = ["", "odd"].map(|options| {
-        let server = hosted(options).start();
-        let mut client = server.client();
+        let (_server, mut client) = hosted(options).start().with_client();
         populate(&mut client);
         // A counter with a table of members, which the processor reads 16 bytes at a time.
         client.expect("LC.RESERVE lc:members EXACT 5000 BYTES 100000", "+OK");

@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, error_text, show, wait_until, with_items, words};
 
 /// A name, the number of keys to measure, the command that creates the key `?`, and the command that fills it with so
 /// many items.
@@ -96,8 +95,7 @@ fn memory_usage_is_what_the_allocator_gives() {
 /// command, and the block is freed with its original size.
 #[test]
 fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for (capacity, layout) in
         [(1, "lines"), (10, "lines"), (100, "lines"), (300, "lines"), (10, "classic"), (300, "classic")]
     {

@@ -12,9 +12,7 @@ use std::process::Command;
 use redis::Value;
 
 use crate::{tool, url};
-use rollcall_testkit::client::{Client, error_text, text, wait_until};
-use rollcall_testkit::fixture::{populate, snapshot};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, error_text, populate, snapshot, text, wait_until};
 
 /// The ways to move data, in the order of the table's columns.
 const WAYS: [Way; 8] =
@@ -107,12 +105,10 @@ impl Source {
     /// Starts a server, adds data with the commands `fill`, and makes it write its files.
     #[track_caller]
     fn new(program: &Program, fill: &[&str]) -> Source {
-        let server = Setup::default().binary(&program.path).line("appendonly yes").start();
-        let mut client = server.client();
+        let (server, mut client) = Setup::default().binary(&program.path).line("appendonly yes").start().with_client();
         populate(&mut client);
         for line in DATA.iter().chain(fill) {
-            let reply = client.cmd(line);
-            assert!(error_text(&reply).is_none(), "{}: {line} gave {reply:?}", program.name);
+            client.run(line);
         }
         server.save();
         let rdb = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");

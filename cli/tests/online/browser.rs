@@ -8,8 +8,7 @@ use crate::dashboard::state;
 use crate::devtools::Browser;
 use crate::pages::Pages;
 use crate::{add_grown, server_on, tool, url};
-use rollcall_testkit::client::add_many;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, add_many};
 
 /// A key name that contains markup. The script in it would run if the page did not escape the name.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";
@@ -338,8 +337,7 @@ fn the_page_says_since_when_nothing_is_reached() {
 #[test]
 fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
     let Some(mut browser) = Browser::start() else { return };
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     let commands: Vec<_> =
         (0..1203).map(|key| ["LC.ADD".to_owned(), format!("count:{key:04}"), "ann".to_owned()].to_vec()).collect();
     client.pipeline(&commands);

@@ -3,9 +3,7 @@
 
 use crate::stopped::{Narrow, end, signal, start};
 use crate::{Ended, tool, url};
-use rollcall_testkit::client::{Client, wait_until};
-use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, cluster, wait_until};
 
 /// The number of answered bytes after which a copy stands still: all small keys are copied, `f:large` of 2 MB is not.
 const STOP: u64 = 600_000;

@@ -1,9 +1,7 @@
 //! Clusters: commands ask every primary, and send each key to its node.
 
 use crate::{tool, tool_with, url};
-use rollcall_testkit::client::{add_many, error_text, wait_until};
-use rollcall_testkit::cluster::{add_replica, cluster};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup, add_many, add_replica, cluster, error_text, wait_until};
 
 #[test]
 fn keys_of_all_nodes_are_listed_filled_and_moved() {

@@ -1,8 +1,7 @@
 //! Tests `compare`, which compares keys with sets.
 
 use crate::{tool, url};
-use rollcall_testkit::client::{Client, add_many};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, add_many};
 
 /// Adds counters, each with a set of the same members. The sizes are between 300 and 6,000.
 fn counters(client: &mut Client, number: u64) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::{tool, tool_with, url};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup};
 
 #[test]
 fn what_went_wrong_is_said_with_what_to_do() {

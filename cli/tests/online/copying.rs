@@ -1,8 +1,7 @@
 //! Tests `copy` between servers that nobody writes to.
 
 use crate::{peer, peer_server, stopped, tool, tool_with, url};
-use rollcall_testkit::client::{Client, add_many, wait_until};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, add_many, wait_until};
 
 /// Adds filters that both modules can load, to a server with this module or with RedisBloom.
 fn classic(client: &mut Client, layout: &str) {
@@ -186,7 +185,7 @@ fn keys_that_are_partially_loaded_and_servers_without_a_module_are_rejected() {
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", dump[0].0.as_bytes(), &dump[0].1]);
     let rejected = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
     assert!(rejected.out.contains("still loading: 0 of"), "{}", rejected.out);
-    let plain = rollcall_testkit::server::Setup::default().without_module().start();
+    let plain = rollcall_testkit::Setup::default().without_module().start();
     let rejected = tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).expect(3);
     assert!(rejected.out.contains("no module for filters"), "{}", rejected.out);
 }

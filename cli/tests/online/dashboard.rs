@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use crate::pages::{Pages, Reply};
 use crate::{add_grown, peer_server, server_on, tool, url};
-use rollcall_testkit::client::{Client, add_many, wait_until};
-use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, add_many, cluster, wait_until};
 
 /// An interval between polls, in seconds, that no test reaches.
 const NEVER: &str = "3600";
@@ -184,8 +182,7 @@ fn integers(reply: &redis::Value) -> Vec<i64> {
 /// Keys beyond `--max-keys` are judged too: each poll judges a few of them in turn.
 #[test]
 fn keys_that_are_left_out_are_judged_in_turn() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     let keys: Vec<_> =
         (0..30).map(|key| ["LC.ADD", &format!("count:{key:02}"), "ann"].map(str::to_owned).to_vec()).collect();
     client.pipeline(&keys);
@@ -303,8 +300,7 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
 
 #[test]
 fn the_rights_that_the_documents_name_are_enough() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     client.expect("LC.RESERVE day WINDOW 86400", "+OK");
     add_many(&mut client, "BF.MADD seen", "item:", 0..50);
     let document = include_str!("../../../docs/monitoring.md");

@@ -1,7 +1,7 @@
 //! Exit codes of commands that use servers. Exit code 0 means that everything asked for was done.
 
 use crate::{add_partially_loaded, tool, tool_with, url};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::Server;
 
 /// A regression test: commands exited with 0 although they found nothing to work on, or left something out.
 #[test]
@@ -92,9 +92,8 @@ fn nothing_that_was_done_is_no_success() {
 /// A regression test: `compare` printed a large difference as `+124988850.00 %`.
 #[test]
 fn numbers_are_those_of_people() {
-    let server = Server::start();
-    let mut client = server.client();
-    rollcall_testkit::client::add_many(&mut client, "LC.ADD visitors", "visitor:", 0..30_000);
+    let (server, mut client) = Server::start().with_client();
+    rollcall_testkit::add_many(&mut client, "LC.ADD visitors", "visitor:", 0..30_000);
     client.expect("SADD few a b", "2");
     let out = tool(&["compare", "visitors", "few", "--url", &url(&server)]).expect(1).out;
     let count = client.int("LC.COUNT visitors");

@@ -5,9 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::pages::Pages;
 use crate::stopped::Narrow;
 use crate::{peer_server, tool, tool_with, url};
-use rollcall_testkit::client::{add_many, pairs, text, wait_until};
-use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup, add_many, cluster, pairs, text, wait_until};
 
 /// The samples of a text, by metric name with labels.
 fn samples(text: &str) -> HashMap<String, f64> {
@@ -239,8 +237,7 @@ fn every_primary_of_a_cluster_has_its_figures() {
 
 #[test]
 fn a_server_of_redisbloom_has_figures_of_its_keys() {
-    let theirs = peer_server();
-    let mut client = theirs.client();
+    let (theirs, mut client) = peer_server().with_client();
     client.expect("BF.RESERVE grown 0.01 100", "+OK");
     add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
     let out = tool(&["exporter", "--once", "--pattern", "*", "--url", &url(&theirs)]).expect(0).out;

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use crate::{peer, peer_server, tool, tool_with, url};
 use rollcall_core::persist::file::{Entry, Kind, Writer};
-use rollcall_testkit::client::add_many;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup, add_many};
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("a path").to_owned()
@@ -13,8 +12,7 @@ fn path(folder: &Path, name: &str) -> String {
 
 /// A server with a counter and a filter of about 6 chunks, and a temporary folder.
 fn filled() -> (Server, tempfile::TempDir) {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     client.expect("BF.RESERVE big 0.001 3000000", "+OK");
     add_many(&mut client, "BF.MADD big", "item:", 0..20_000);
     add_many(&mut client, "LC.ADD counter", "item:", 0..20_000);

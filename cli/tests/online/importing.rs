@@ -1,7 +1,7 @@
 //! Tests `import`, which adds lines to keys.
 
 use crate::{found, tool, tool_with, url};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::Server;
 
 fn lines(range: std::ops::Range<u64>) -> String {
     range.map(|n| format!("item:{n}\n")).collect()

@@ -1,8 +1,7 @@
 //! Tests the keys and findings that `top` lists.
 
 use crate::{add_grown, add_partially_loaded, peer, peer_server, tool, url, with_items};
-use rollcall_testkit::client::{Client, add_many, wait_until};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, add_many, wait_until};
 
 /// A regression test: filters with high error rates rejected new items while their findings were only `nearly-full`.
 #[test]
@@ -104,8 +103,7 @@ fn keys_are_listed_with_what_is_wrong() {
 
 #[test]
 fn filters_beside_redisbloom_are_listed_by_their_own_commands() {
-    let server = Setup::default().module_before(&peer()).args("commands beside").start();
-    let mut client = server.client();
+    let (server, mut client) = Setup::default().module_before(&peer()).args("commands beside").start().with_client();
     client.expect("RF.RESERVE ours 0.01 100", "+OK");
     add_many(&mut client, "RF.MADD ours", "item:", 0..4000);
     client.expect("BF.RESERVE theirs 0.01 100", "+OK");
@@ -122,8 +120,7 @@ fn filters_beside_redisbloom_are_listed_by_their_own_commands() {
 /// The option that keeps filters to RF.* works even if no other module offers BF.*.
 #[test]
 fn filters_beside_no_other_module_are_listed_too() {
-    let server = Setup::default().args("commands beside").start();
-    let mut client = server.client();
+    let (server, mut client) = Setup::default().args("commands beside").start().with_client();
     client.call(&[b"RF.ADD".as_slice(), b"odd\xff{}", b"a"]);
     add_many(&mut client, "RF.MADD ours", "item:", 0..4000);
     let rows = tool(&["--json", "top", "--sort", "key", "--url", &url(&server)]).expect(0).json();
@@ -133,8 +130,7 @@ fn filters_beside_no_other_module_are_listed_too() {
 
 #[test]
 fn a_server_of_redisbloom_says_what_it_has() {
-    let theirs = peer_server();
-    let mut client = theirs.client();
+    let (theirs, mut client) = peer_server().with_client();
     add_grown(&mut client);
     let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
     assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));

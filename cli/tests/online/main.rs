@@ -29,8 +29,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rollcall_testkit::client::Client;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup};
 
 /// The exit code and the output of the tool.
 #[derive(Debug)]
@@ -107,13 +106,13 @@ pub fn server_on(socket: &str) -> Server {
 
 /// The words of `line`, followed by one item for each number of `range`: `prefix` and the number.
 pub fn with_items(line: &str, prefix: &str, range: std::ops::Range<u64>) -> Vec<String> {
-    rollcall_testkit::client::with_items(line, prefix, range)
+    rollcall_testkit::with_items(line, prefix, range)
 }
 
 /// Adds the filter `grown`, which has so many sub-filters that there is a finding about it.
 pub fn add_grown(client: &mut Client) {
     client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    rollcall_testkit::client::add_many(client, "BF.MADD grown", "item:", 0..4000);
+    rollcall_testkit::add_many(client, "BF.MADD grown", "item:", 0..4000);
 }
 
 /// Adds the empty filter `large`, and `half`, a partially loaded value.

@@ -13,8 +13,7 @@ use tempfile::TempDir;
 
 use crate::pages::{Pages, ask};
 use crate::{add_grown, add_partially_loaded, tool, url};
-use rollcall_testkit::client::{Client, add_many, wait_until, with_items};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, add_many, wait_until, with_items};
 
 /// The folder packaging/monitoring.
 fn files() -> PathBuf {

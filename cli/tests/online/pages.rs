@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rollcall_testkit::client::{deadline, wait_until};
+use rollcall_testkit::{deadline, wait_until};
 
 /// A running command.
 pub struct Pages {

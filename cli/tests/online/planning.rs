@@ -1,15 +1,13 @@
 //! Tests that keys on a server take the memory that `plan` computes.
 
 use crate::tool;
-use rollcall_testkit::client::{add_many, error_text, show, text, words};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, add_many, error_text, show, text, words};
 
 /// The largest filter that `plan` shows without a warning has the planned size. The server rejects a filter with one
 /// more cache line of bits.
 #[test]
 fn the_default_limit_is_where_the_plan_says() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for options in ["--error 0.001", "--error 0.001 --nonscaling", "--window 1d"] {
         let plan =
             |items: u64| tool(&words(&format!("--json plan filter {items} {options}"))).expect(0).json()[0].clone();
@@ -35,8 +33,7 @@ fn the_default_limit_is_where_the_plan_says() {
 /// A set stores integers and short members in other forms, so the members are longer texts.
 #[test]
 fn a_set_takes_about_what_the_plan_says() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for members in [1000, 20_000] {
         add_many(&mut client, "SADD set", "member", 10_000..10_000 + members);
         let planned = tool(&words(&format!("--json plan counter {members} --length 11"))).expect(0).json();

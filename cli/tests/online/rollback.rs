@@ -8,8 +8,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{found, peer_server, tool, url};
-use rollcall_testkit::client::{Client, wait_until};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, wait_until};
 
 const KEYS: [&str; 4] = ["users", "tokens", "mails", "pages"];
 
@@ -70,8 +69,7 @@ impl Drop for AtEnd<'_> {
 }
 
 fn ours() -> Server {
-    let server = Setup::default().args("bf-layout classic").start();
-    let mut client = server.client();
+    let (server, mut client) = Setup::default().args("bf-layout classic").start().with_client();
     for key in KEYS {
         client.expect(&format!("BF.RESERVE {key} 0.001 500"), "+OK");
         client.expect(&format!("PEXPIREAT {key} 99999999999999"), "1");

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::{Ended, tool, url};
-use rollcall_testkit::client::{Client, add_many, wait_until};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, add_many, wait_until};
 
 /// A proxy to a server that passes on a limited number of bytes of its answers, and then lets the client wait. It can
 /// also hold back a request.
@@ -266,8 +265,7 @@ fn a_target_that_rejects_the_last_step_is_rejected_at_the_first() {
 /// A regression test: a signal did not end an import that waited for standard input.
 #[test]
 fn an_import_that_waits_for_lines_ends() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         client.expect("LC.RESERVE c", "+OK");
         let arguments = ["import", "-", "c", "--batch", "1", "--pipeline", "1", "--url", &url(&server)];
@@ -323,8 +321,7 @@ fn a_server_that_does_not_answer_keeps_no_command() {
 /// A regression test: a killed dump left a file with a random name, which the next dump did not use.
 #[test]
 fn a_dump_that_is_killed_leaves_one_file() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     large(&mut client);
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use crate::{add_grown, server_on};
-use rollcall_testkit::client::wait_until;
+use rollcall_testkit::wait_until;
 
 /// The tool on a terminal of a given width, with all its output.
 struct Terminal {

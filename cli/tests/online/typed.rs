@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use crate::pages::Pages;
 use crate::{add_grown, tool, tool_with, url};
-use rollcall_testkit::client::{Client, add_many, pairs, wait_until};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, add_many, pairs, wait_until};
 
 /// The output of redis-cli for one line of input.
 fn typed(server: &Server, line: &str) -> String {
@@ -110,8 +109,7 @@ fn shows_grown(command: &str, more: &[&str]) {
 /// A regression test: suggested commands lacked the server's address, so they asked the default server.
 #[test]
 fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     add_grown(&mut client);
     crate::add_partially_loaded(&mut client);
     let used = client.info_number("used_memory");

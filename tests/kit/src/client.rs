@@ -165,15 +165,28 @@ impl Client {
         replies
     }
 
-    /// Runs a command and compares its reply, in the notation of this module; a `*` at the end of `reply` matches
-    /// anything.
+    /// Runs a command and compares its reply, in the notation of this module; each `*` in `reply` matches anything.
     #[track_caller]
     pub fn expect(&mut self, line: &str, reply: &str) {
         let got = show(&self.cmd(line));
-        match reply.strip_suffix('*') {
-            Some(start) => assert!(got.starts_with(start), "{line} gave {got} instead of {reply}"),
-            None => assert_eq!(got, reply, "reply to {line}"),
-        }
+        let (start, end) = reply.split_once('*').map_or((reply, None), |(start, end)| (start, Some(end)));
+        let rest = got.strip_prefix(start);
+        let matches = match end.map(|end| end.rsplit_once('*').unwrap_or(("", end))) {
+            None => rest == Some(""),
+            Some((middle, end)) => {
+                let behind =
+                    middle.split('*').try_fold(rest.unwrap_or(""), |rest, part| Some(rest.split_once(part)?.1));
+                rest.is_some() && behind.is_some_and(|rest| rest.ends_with(end))
+            }
+        };
+        assert!(matches, "{line} gave {got} instead of {reply}");
+    }
+
+    /// Runs a command that must succeed.
+    #[track_caller]
+    pub fn run(&mut self, line: &str) {
+        let reply = self.cmd(line);
+        assert!(error_text(&reply).is_none(), "{line} gave {}", show(&reply));
     }
 
     /// Runs a command that must fail and returns the error's text.

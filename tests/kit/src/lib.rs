@@ -8,14 +8,23 @@
 //! - `ROLLCALL_PATIENCE`: a factor of all time limits, for servers that something slows down.
 //! - `ROLLCALL_THOROUGH`: if set, tests that try some of many cases try all (`make hostile`).
 
-pub mod client;
-pub mod clock;
-pub mod cluster;
-pub mod fixture;
-pub mod pair;
-pub mod reply;
-pub mod server;
-pub mod version;
+mod client;
+mod clock;
+mod cluster;
+mod fixture;
+mod pair;
+mod reply;
+mod server;
+mod version;
+
+pub use client::*;
+pub use clock::*;
+pub use cluster::*;
+pub use fixture::*;
+pub use pair::*;
+pub use reply::*;
+pub use server::*;
+pub use version::*;
 
 /// A command that Ctrl-C ends, even if this process ignores Ctrl-C, as background processes of a shell do.
 pub fn heeding_signals(program: &str) -> std::process::Command {

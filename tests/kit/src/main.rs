@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rollcall_testkit::cluster::{Moving, cluster_of};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Moving, Server, Setup, cluster_of};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const USAGE: &str = "usage: with-server [--primaries N] [--move] COMMAND [ARGUMENT...]";
@@ -63,7 +62,7 @@ fn move_slots(nodes: &[Server], stop: &AtomicBool) -> (usize, usize) {
         for node in nodes {
             for key in node.client().list("KEYS *") {
                 let mut client = nodes[0].client();
-                let slot = client.int(&format!("CLUSTER KEYSLOT {}", rollcall_testkit::client::text(&key)));
+                let slot = client.int(&format!("CLUSTER KEYSLOT {}", rollcall_testkit::text(&key)));
                 let count = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}"));
                 if is_over() || nodes.iter().all(|node| count(node) == 0) {
                     continue;

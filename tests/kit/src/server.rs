@@ -170,6 +170,13 @@ impl Server {
         Setup::default().args(args).start()
     }
 
+    /// The server and a first connection to it.
+    #[track_caller]
+    pub fn with_client(self) -> (Server, Client) {
+        let client = self.client();
+        (self, client)
+    }
+
     /// A new connection, in RESP2.
     #[track_caller]
     pub fn client(&self) -> Client {
@@ -563,18 +570,19 @@ pub fn optional_file(variable: &str) -> Option<PathBuf> {
     path
 }
 
-/// Runs a session of commands over RESP2, then over RESP3 on an empty server. A row is a command,
-/// its reply in RESP2 and its reply in RESP3, in the notation of [`show`](crate::client::show).
+/// Runs a session of commands over RESP2, then over RESP3, each on an empty server. A row is a command, its reply in
+/// RESP2 and its reply in RESP3, in the notation of [`show`](crate::client::show). If a command begins with `?`, the
+/// session runs once for filters, where `?` is BF, and once for counters.
 #[track_caller]
-pub fn session(server: &Server, rows: &[(&str, &str, &str)]) {
-    let mut client = server.client();
-    client.expect("FLUSHALL", "+OK");
-    for (command, reply, _) in rows {
-        client.expect(command, reply);
-    }
-    let mut client = server.client3();
-    client.expect("FLUSHALL", "+OK");
-    for (command, _, reply) in rows {
-        client.expect(command, reply);
+pub fn session(rows: &[(&str, &str, &str)]) {
+    let server = Server::start();
+    let families: &[&str] = if rows.iter().any(|row| row.0.starts_with('?')) { &["BF", "LC"] } else { &[""] };
+    for family in families {
+        for (is_resp3, mut client) in [(false, server.client()), (true, server.client3())] {
+            client.expect("FLUSHALL", "+OK");
+            for (command, reply, reply3) in rows {
+                client.expect(&command.replace("?.", &format!("{family}.")), if is_resp3 { reply3 } else { reply });
+            }
+        }
     }
 }

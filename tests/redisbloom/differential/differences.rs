@@ -2,7 +2,7 @@
 //! reasons.
 
 use super::sequences::{Command, Layout};
-use rollcall_testkit::reply::Reply;
+use rollcall_testkit::Reply;
 
 /// A command and the replies of both servers.
 pub struct Case<'a> {

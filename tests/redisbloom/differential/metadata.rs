@@ -3,8 +3,7 @@
 use redis::Value;
 
 use super::sequences::Layout;
-use rollcall_testkit::client::{Client, show, text};
-use rollcall_testkit::server::optional_file;
+use rollcall_testkit::{Client, optional_file, show, text};
 
 /// A part of `COMMAND INFO` that may differ: its name, its index, and a check of the module's and RedisBloom's values.
 type Part = (&'static str, usize, fn(&str, &Value, &Value) -> bool);

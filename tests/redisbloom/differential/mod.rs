@@ -14,7 +14,7 @@ use std::path::Path;
 
 use differences::DIFFERENCES;
 use metadata::METADATA;
-use rollcall_testkit::server::optional_file;
+use rollcall_testkit::optional_file;
 use runner::{Hits, Pair, servers};
 use sequences::{Generator, Layout, Step, fixed};
 

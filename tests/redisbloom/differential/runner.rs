@@ -7,9 +7,7 @@ use std::time::Instant;
 
 use super::differences::{Case, DIFFERENCES};
 use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
-use rollcall_testkit::client::{Client, deadline};
-use rollcall_testkit::reply::Reply;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Reply, Server, Setup, deadline};
 
 /// Starts both servers with the same defaults.
 pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {

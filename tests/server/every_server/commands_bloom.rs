@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, text};
-use rollcall_testkit::server::{Server, session};
+use rollcall_testkit::{Client, Server, add_many, field, number, pairs, session, show, text};
 
 /// The capacity and the expansion of a filter, from BF.INFO.
 #[track_caller]
@@ -24,41 +23,34 @@ fn info_field(client: &mut Client, key: &str, name: &str) -> Value {
 
 #[test]
 fn add_and_madd_answer_new_or_seen() {
-    session(
-        &Server::start(),
-        &[
-            ("BF.ADD k a", "1", "#t"),
-            ("BF.ADD k a", "0", "#f"),
-            ("BF.MADD k a b c b", "[0, 1, 1, 0]", "[#f, #t, #t, #f]"),
-            ("BF.MADD other x", "[1]", "[#t]"),
-            ("bf.add k d", "1", "#t"),
-        ],
-    );
+    session(&[
+        ("BF.ADD k a", "1", "#t"),
+        ("BF.ADD k a", "0", "#f"),
+        ("BF.MADD k a b c b", "[0, 1, 1, 0]", "[#f, #t, #t, #f]"),
+        ("BF.MADD other x", "[1]", "[#t]"),
+        ("bf.add k d", "1", "#t"),
+    ]);
 }
 
 #[test]
 fn exists_and_mexists_answer_without_writing() {
-    session(
-        &Server::start(),
-        &[
-            ("BF.EXISTS k a", "0", "#f"),
-            ("BF.MEXISTS k a b", "[0, 0]", "[#f, #f]"),
-            ("BF.CARD k", "0", "0"),
-            ("EXISTS k", "0", "0"),
-            ("BF.MADD k a b", "[1, 1]", "[#t, #t]"),
-            ("BF.CARD k", "2", "2"),
-            ("BF.EXISTS k a", "1", "#t"),
-            ("BF.EXISTS k c", "0", "#f"),
-            ("BF.MEXISTS k c b a", "[0, 1, 1]", "[#f, #t, #t]"),
-            ("BF.MEXISTS k b", "[1]", "[#t]"),
-        ],
-    );
+    session(&[
+        ("BF.EXISTS k a", "0", "#f"),
+        ("BF.MEXISTS k a b", "[0, 0]", "[#f, #f]"),
+        ("BF.CARD k", "0", "0"),
+        ("EXISTS k", "0", "0"),
+        ("BF.MADD k a b", "[1, 1]", "[#t, #t]"),
+        ("BF.CARD k", "2", "2"),
+        ("BF.EXISTS k a", "1", "#t"),
+        ("BF.EXISTS k c", "0", "#f"),
+        ("BF.MEXISTS k c b a", "[0, 1, 1]", "[#f, #t, #t]"),
+        ("BF.MEXISTS k b", "[1]", "[#t]"),
+    ]);
 }
 
 #[test]
 fn reserve_makes_what_was_asked_for() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for (reserve, expected) in [
         ("BF.RESERVE plain 0.001 1000", "1000 2"),
         ("BF.RESERVE e 0.01 500 EXPANSION 4", "500 4"),
@@ -76,19 +68,15 @@ fn reserve_makes_what_was_asked_for() {
 
 #[test]
 fn insert_creates_by_its_options_and_only_then() {
-    session(
-        &Server::start(),
-        &[
-            ("BF.INSERT k ITEMS a b a", "[1, 1, 0]", "[#t, #t, #f]"),
-            ("BF.INSERT k CAPACITY 5000 ERROR 0.2 EXPANSION 7 ITEMS b c", "[0, 1]", "[#f, #t]"),
-            ("BF.INSERT k NOCREATE ITEMS c d", "[0, 1]", "[#f, #t]"),
-            ("BF.INSERT missing NOCREATE ITEMS c d", "-ERR *", "-ERR *"),
-            ("EXISTS missing", "0", "0"),
-            ("BF.INSERT all error 0.001 expansion 4 seed 3 capacity 50 items items", "[1]", "[#t]"),
-        ],
-    );
-    let server = Server::start();
-    let mut client = server.client();
+    session(&[
+        ("BF.INSERT k ITEMS a b a", "[1, 1, 0]", "[#t, #t, #f]"),
+        ("BF.INSERT k CAPACITY 5000 ERROR 0.2 EXPANSION 7 ITEMS b c", "[0, 1]", "[#f, #t]"),
+        ("BF.INSERT k NOCREATE ITEMS c d", "[0, 1]", "[#f, #t]"),
+        ("BF.INSERT missing NOCREATE ITEMS c d", "-ERR *", "-ERR *"),
+        ("EXISTS missing", "0", "0"),
+        ("BF.INSERT all error 0.001 expansion 4 seed 3 capacity 50 items items", "[1]", "[#t]"),
+    ]);
+    let (_server, mut client) = Server::start().with_client();
     for (insert, expected, rate) in [
         ("BF.INSERT k ITEMS a", "100 2", 0.01),
         ("BF.INSERT c CAPACITY 5000 ITEMS x", "5000 2", 0.01),
@@ -169,8 +157,7 @@ fn info_gives_one_field_by_name() {
 
 #[test]
 fn scalable_filters_grow_by_their_expansion() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("BF.RESERVE k 0.01 1000 EXPANSION 3", "+OK");
     let lines = client.list("BF.DEBUG k").len();
     add_many(&mut client, "BF.MADD k", "in", 0..12_500);
@@ -184,50 +171,43 @@ fn scalable_filters_grow_by_their_expansion() {
 #[test]
 fn full_nonscaling_filters_say_so_and_keep_what_fitted() {
     let full = "-ERR non scaling filter is full";
-    session(
-        &Server::start(),
-        &[
-            ("BF.RESERVE k 0.00001 3 NONSCALING", "+OK", "+OK"),
-            ("BF.MADD k a b", "[1, 1]", "[#t, #t]"),
-            ("BF.MADD k b c d e", &format!("[0, 1, {full}]"), &format!("[#f, #t, {full}]")),
-            ("BF.CARD k", "3", "3"),
-            ("BF.MEXISTS k a b c d e", "[1, 1, 1, 0, 0]", "[#t, #t, #t, #f, #f]"),
-            ("BF.ADD k d", full, full),
-            ("BF.MADD k d", &format!("[{full}]"), &format!("[{full}]")),
-            ("BF.INSERT k ITEMS a d b", &format!("[0, {full}]"), &format!("[#f, {full}]")),
-            ("BF.ADD k a", "0", "#f"),
-            ("BF.MADD k a b c", "[0, 0, 0]", "[#f, #f, #f]"),
-            (
-                "BF.INSERT fresh CAPACITY 2 ERROR 0.00001 NONSCALING ITEMS a b c",
-                &format!("[1, 1, {full}]"),
-                &format!("[#t, #t, {full}]"),
-            ),
-            ("BF.CARD fresh", "2", "2"),
-        ],
-    );
+    session(&[
+        ("BF.RESERVE k 0.00001 3 NONSCALING", "+OK", "+OK"),
+        ("BF.MADD k a b", "[1, 1]", "[#t, #t]"),
+        ("BF.MADD k b c d e", &format!("[0, 1, {full}]"), &format!("[#f, #t, {full}]")),
+        ("BF.CARD k", "3", "3"),
+        ("BF.MEXISTS k a b c d e", "[1, 1, 1, 0, 0]", "[#t, #t, #t, #f, #f]"),
+        ("BF.ADD k d", full, full),
+        ("BF.MADD k d", &format!("[{full}]"), &format!("[{full}]")),
+        ("BF.INSERT k ITEMS a d b", &format!("[0, {full}]"), &format!("[#f, {full}]")),
+        ("BF.ADD k a", "0", "#f"),
+        ("BF.MADD k a b c", "[0, 0, 0]", "[#f, #f, #f]"),
+        (
+            "BF.INSERT fresh CAPACITY 2 ERROR 0.00001 NONSCALING ITEMS a b c",
+            &format!("[1, 1, {full}]"),
+            &format!("[#t, #t, {full}]"),
+        ),
+        ("BF.CARD fresh", "2", "2"),
+    ]);
 }
 
 #[test]
 fn clear_empties_and_keeps_the_parameters() {
-    session(
-        &Server::start(),
-        &[
-            ("BF.CLEAR k", "-ERR not found", "-ERR not found"),
-            ("EXISTS k", "0", "0"),
-            ("BF.RESERVE k 0.001 10 EXPANSION 4", "+OK", "+OK"),
-            ("BF.MADD k a b c d e f g h i j k l", "[*", "[*"),
-            ("EXPIRE k 1000", "1", "1"),
-            ("BF.CLEAR k", "+OK", "+OK"),
-            ("BF.CARD k", "0", "0"),
-            ("BF.MEXISTS k a l", "[0, 0]", "[#f, #f]"),
-            ("BF.INFO k FILTERS", "[1]", "{*"),
-            ("BF.INFO k CAPACITY", "[10]", "{*"),
-            ("BF.INFO k EXPANSION", "[4]", "{*"),
-            ("BF.ADD k a", "1", "#t"),
-        ],
-    );
-    let server = Server::start();
-    let mut client = server.client();
+    session(&[
+        ("BF.CLEAR k", "-ERR not found", "-ERR not found"),
+        ("EXISTS k", "0", "0"),
+        ("BF.RESERVE k 0.001 10 EXPANSION 4", "+OK", "+OK"),
+        ("BF.MADD k a b c d e f g h i j k l", "[*", "[*"),
+        ("EXPIRE k 1000", "1", "1"),
+        ("BF.CLEAR k", "+OK", "+OK"),
+        ("BF.CARD k", "0", "0"),
+        ("BF.MEXISTS k a l", "[0, 0]", "[#f, #f]"),
+        ("BF.INFO k FILTERS", "[1]", "{*"),
+        ("BF.INFO k CAPACITY", "[10]", "{*"),
+        ("BF.INFO k EXPANSION", "[4]", "{*"),
+        ("BF.ADD k a", "1", "#t"),
+    ]);
+    let (_server, mut client) = Server::start().with_client();
     client.expect("BF.INSERT k ERROR 0.001 ITEMS a", "[1]");
     client.expect("EXPIRE k 1000", "1");
     client.expect("BF.CLEAR k", "+OK");
@@ -268,8 +248,7 @@ fn merge_gives_the_union() {
 
 #[test]
 fn merge_names_what_differs_and_changes_nothing() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("BF.INSERT base CAPACITY 1000 ERROR 0.01 ITEMS a", "[1]");
     let digest = client.digest("base");
     for (source, differs) in [

@@ -1,7 +1,6 @@
 //! Tests the options EX, PX, EXAT and PXAT, which set the expiry of a key that a command creates.
 
-use rollcall_testkit::client::{Client, error_text, show};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup};
 
 /// Commands that create a key. `?` stands for the expiry option.
 const CREATING: [&str; 6] = [
@@ -13,17 +12,9 @@ const CREATING: [&str; 6] = [
     "LC.ADMIT k LIMIT 5 ? ITEMS a",
 ];
 
-/// Runs a command that must succeed.
-#[track_caller]
-fn run(client: &mut Client, line: &str) {
-    let reply = client.cmd(line);
-    assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
-}
-
 #[test]
 fn created_keys_expire_as_asked() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for command in CREATING {
         // The options, and the bounds of the resulting time to live in milliseconds.
         for (options, from, to) in [
@@ -34,13 +25,13 @@ fn created_keys_expire_as_asked() {
         ] {
             client.cmd("DEL k");
             let line = command.replace('?', options);
-            run(&mut client, &line);
+            client.run(&line);
             let left = client.int("PTTL k");
             assert!((from..=to).contains(&left), "{line}: {left}");
         }
         for options in ["EXAT 99999999999", "PXAT 99999999999000"] {
             client.cmd("DEL k");
-            run(&mut client, &command.replace('?', options));
+            client.run(&command.replace('?', options));
             client.expect("PEXPIRETIME k", "99999999999000");
         }
     }
@@ -48,8 +39,7 @@ fn created_keys_expire_as_asked() {
 
 #[test]
 fn keys_that_exist_keep_their_time() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for (add, more) in [
         ("BF.ADD k x", "BF.INSERT k EX 100 ITEMS a"),
         ("BF.ADD k x", "BF.ADMIT k LIMIT 9 EX 100 ITEMS a"),
@@ -57,19 +47,18 @@ fn keys_that_exist_keep_their_time() {
         ("LC.ADD k x", "LC.ADMIT k LIMIT 9 EX 100 ITEMS a"),
     ] {
         client.cmd("DEL k");
-        run(&mut client, add);
-        run(&mut client, more);
+        client.run(add);
+        client.run(more);
         client.expect("TTL k", "-1");
-        run(&mut client, "PEXPIREAT k 99999999999000");
-        run(&mut client, &more.replace("ITEMS a", "ITEMS b"));
+        client.run("PEXPIREAT k 99999999999000");
+        client.run(&more.replace("ITEMS a", "ITEMS b"));
         client.expect("PEXPIRETIME k", "99999999999000");
     }
 }
 
 #[test]
 fn times_that_cannot_be_are_rejected() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for command in CREATING {
         for (options, error) in [
             ("EX 0", "ERR invalid expire time: option EX needs a whole number of seconds from 1 to "),
@@ -87,8 +76,7 @@ fn times_that_cannot_be_are_rejected() {
             ("EX 5 EX 5", "ERR option EX is given twice"),
         ] {
             let line = command.replace('?', options);
-            let found = client.error(&line);
-            assert!(found.starts_with(error), "{line}: {found}");
+            client.expect(&line, &format!("-{error}*"));
         }
         client.expect("EXISTS k", "0");
         // The error once said only that the number has to be above 0.
@@ -106,7 +94,7 @@ fn times_survive_the_aof_and_reach_replicas() {
     let mut client = primary.client();
     for (number, command) in CREATING.iter().enumerate() {
         let line = command.replace(" k ", &format!(" k{number} ")).replace('?', "PXAT 99999999999123");
-        run(&mut client, &line);
+        client.run(&line);
     }
     replica.wait_synced(&primary);
     let mut clients = vec![replica.client()];
@@ -121,11 +109,10 @@ fn times_survive_the_aof_and_reach_replicas() {
 
 #[test]
 fn keys_are_gone_when_their_time_has_come() {
-    let server = Server::start();
-    let mut client = server.client();
-    run(&mut client, "BF.ADMIT f LIMIT 1 PX 1 ITEMS a");
-    run(&mut client, "LC.ADMIT c LIMIT 1 PX 1 ITEMS a");
-    rollcall_testkit::client::wait_until("both keys to expire", || (client.int("EXISTS f c") == 0).then_some(()));
+    let (_server, mut client) = Server::start().with_client();
+    client.run("BF.ADMIT f LIMIT 1 PX 1 ITEMS a");
+    client.run("LC.ADMIT c LIMIT 1 PX 1 ITEMS a");
+    rollcall_testkit::wait_until("both keys to expire", || (client.int("EXISTS f c") == 0).then_some(()));
     client.expect("BF.ADMIT f LIMIT 1 ITEMS b", "[1]");
     client.expect("LC.ADMIT c LIMIT 1 ITEMS b", "[1]");
 }

@@ -7,8 +7,7 @@ use std::path::Path;
 use redis::Value;
 use serde_json::Value as Json;
 
-use rollcall_testkit::client::{Client, text};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, text};
 
 fn json(value: &Value) -> Json {
     match value {

@@ -1,51 +1,43 @@
 //! Tests LC.* commands about single members, intersections and standard errors, and LC.CLEAR.
 
 use crate::every_server::commands_sets::card;
-use rollcall_testkit::client::{add_many, field, number};
-use rollcall_testkit::server::{Server, session};
+use rollcall_testkit::{Server, add_many, field, number, session};
 
 const ESTIMATES: &str =
     "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
 
 #[test]
 fn exact_counters_answer_for_members() {
-    session(
-        &Server::start(),
-        &[
-            ("LC.EXISTS missing a", "0", "#f"),
-            ("LC.MEXISTS missing a b", "[0, 0]", "[#f, #f]"),
-            ("LC.INSERT k EXACT 2 ITEMS a b", "2", "2"),
-            ("LC.EXISTS k a", "1", "#t"),
-            ("LC.EXISTS k ''", "0", "#f"),
-            ("LC.MEXISTS k b z b", "[1, 0, 1]", "[#t, #f, #t]"),
-            ("LC.ADD k c", "1", "1"),
-            ("LC.EXISTS k a", ESTIMATES, ESTIMATES),
-            ("LC.MEXISTS k a z", ESTIMATES, ESTIMATES),
-            ("EXISTS missing", "0", "0"),
-        ],
-    );
+    session(&[
+        ("LC.EXISTS missing a", "0", "#f"),
+        ("LC.MEXISTS missing a b", "[0, 0]", "[#f, #f]"),
+        ("LC.INSERT k EXACT 2 ITEMS a b", "2", "2"),
+        ("LC.EXISTS k a", "1", "#t"),
+        ("LC.EXISTS k ''", "0", "#f"),
+        ("LC.MEXISTS k b z b", "[1, 0, 1]", "[#t, #f, #t]"),
+        ("LC.ADD k c", "1", "1"),
+        ("LC.EXISTS k a", ESTIMATES, ESTIMATES),
+        ("LC.MEXISTS k a z", ESTIMATES, ESTIMATES),
+        ("EXISTS missing", "0", "0"),
+    ]);
 }
 
 #[test]
 fn differences_list_members() {
-    session(
-        &Server::start(),
-        &[
-            ("LC.ADD a 1 2 3 4", "4", "4"),
-            ("LC.ADD b 3 9", "2", "2"),
-            ("LC.ADD c 1", "1", "1"),
-            ("LC.DIFF 2 a b", "[\"1\", \"2\", \"4\"]", "[\"1\", \"2\", \"4\"]"),
-            ("LC.DIFF 4 a b c missing", "[\"2\", \"4\"]", "[\"2\", \"4\"]"),
-            ("LC.DIFF 2 a missing", "[\"1\", \"2\", \"3\", \"4\"]", "[\"1\", \"2\", \"3\", \"4\"]"),
-            ("LC.DIFF 2 a a", "[]", "[]"),
-            ("LC.DIFF 2 missing a", "[]", "[]"),
-            ("LC.INSERT estimate EXACT 2 ITEMS 1 2 3", "3", "3"),
-            ("LC.DIFF 2 a estimate", ESTIMATES, ESTIMATES),
-            ("LC.DIFF 2 estimate a", ESTIMATES, ESTIMATES),
-        ],
-    );
-    let server = Server::start();
-    let mut client = server.client();
+    session(&[
+        ("LC.ADD a 1 2 3 4", "4", "4"),
+        ("LC.ADD b 3 9", "2", "2"),
+        ("LC.ADD c 1", "1", "1"),
+        ("LC.DIFF 2 a b", "[\"1\", \"2\", \"4\"]", "[\"1\", \"2\", \"4\"]"),
+        ("LC.DIFF 4 a b c missing", "[\"2\", \"4\"]", "[\"2\", \"4\"]"),
+        ("LC.DIFF 2 a missing", "[\"1\", \"2\", \"3\", \"4\"]", "[\"1\", \"2\", \"3\", \"4\"]"),
+        ("LC.DIFF 2 a a", "[]", "[]"),
+        ("LC.DIFF 2 missing a", "[]", "[]"),
+        ("LC.INSERT estimate EXACT 2 ITEMS 1 2 3", "3", "3"),
+        ("LC.DIFF 2 a estimate", ESTIMATES, ESTIMATES),
+        ("LC.DIFF 2 estimate a", ESTIMATES, ESTIMATES),
+    ]);
+    let (_server, mut client) = Server::start().with_client();
     client.expect("LC.ADD a 1", "1");
     client.expect("LC.INSERT seeded SEED 7 ITEMS 1", "1");
     let digest = client.digest("a");
@@ -58,21 +50,17 @@ fn differences_list_members() {
 
 #[test]
 fn intersections_are_exact_or_report_their_error() {
-    session(
-        &Server::start(),
-        &[
-            ("LC.ADD a 1 2 3 4", "4", "4"),
-            ("LC.ADD b 3 4 5", "3", "3"),
-            ("LC.ADD c 4 5", "2", "2"),
-            ("LC.INTERCARD 2 a b", "[2, \"0\"]", "[2, ,0]"),
-            ("LC.INTERCARD 3 a b c", "[1, \"0\"]", "[1, ,0]"),
-            ("LC.INTERCARD 2 a a", "[4, \"0\"]", "[4, ,0]"),
-            ("LC.INTERCARD 2 a missing", "[0, \"0\"]", "[0, ,0]"),
-            ("LC.INTERCARD 2 missing missing", "[0, \"0\"]", "[0, ,0]"),
-        ],
-    );
-    let server = Server::start();
-    let mut client = server.client();
+    session(&[
+        ("LC.ADD a 1 2 3 4", "4", "4"),
+        ("LC.ADD b 3 4 5", "3", "3"),
+        ("LC.ADD c 4 5", "2", "2"),
+        ("LC.INTERCARD 2 a b", "[2, \"0\"]", "[2, ,0]"),
+        ("LC.INTERCARD 3 a b c", "[1, \"0\"]", "[1, ,0]"),
+        ("LC.INTERCARD 2 a a", "[4, \"0\"]", "[4, ,0]"),
+        ("LC.INTERCARD 2 a missing", "[0, \"0\"]", "[0, ,0]"),
+        ("LC.INTERCARD 2 missing missing", "[0, \"0\"]", "[0, ,0]"),
+    ]);
+    let (_server, mut client) = Server::start().with_client();
     add_many(&mut client, "LC.ADD a", "x", 0..10_000);
     add_many(&mut client, "LC.ADD b", "x", 6_000..16_000);
     client.expect("LC.INTERCARD 2 a missing", "[0, \"0\"]");
@@ -96,18 +84,14 @@ fn intersections_are_exact_or_report_their_error() {
 
 #[test]
 fn estimates_are_counts_with_their_errors() {
-    session(
-        &Server::start(),
-        &[
-            ("LC.ADD a 1 2 3", "3", "3"),
-            ("LC.ADD b 3 4", "2", "2"),
-            ("LC.UNIONCARD 1 a", "[3, \"0\"]", "[3, ,0]"),
-            ("LC.UNIONCARD 3 a b missing", "[4, \"0\"]", "[4, ,0]"),
-            ("LC.UNIONCARD 1 missing", "[0, \"0\"]", "[0, ,0]"),
-        ],
-    );
-    let server = Server::start();
-    let mut client = server.client();
+    session(&[
+        ("LC.ADD a 1 2 3", "3", "3"),
+        ("LC.ADD b 3 4", "2", "2"),
+        ("LC.UNIONCARD 1 a", "[3, \"0\"]", "[3, ,0]"),
+        ("LC.UNIONCARD 3 a b missing", "[4, \"0\"]", "[4, ,0]"),
+        ("LC.UNIONCARD 1 missing", "[0, \"0\"]", "[0, ,0]"),
+    ]);
+    let (_server, mut client) = Server::start().with_client();
     // With few members, the error is that of rounding: half a member. This also holds for its share of the count, and
     // for time spans.
     client.expect("LC.RESERVE few ERROR 0.0025 EXACT 10", "+OK");
@@ -125,8 +109,7 @@ fn estimates_are_counts_with_their_errors() {
 
 #[test]
 fn clear_empties_and_makes_exact_again() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("LC.CLEAR missing", "-ERR not found");
     for (options, members) in [("ERROR 0.1 EXACT 5", 3), ("ERROR 0.1 EXACT 5", 900)] {
         client.expect("DEL k", if members == 3 { "0" } else { "1" });
@@ -152,8 +135,7 @@ fn clear_empties_and_makes_exact_again() {
 /// With a window, an empty counter with EXACT 0 once listed and admitted like an exact one.
 #[test]
 fn exact_zero_never_is_exact() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     let estimates =
         "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 0 members and 16384 bytes";
     client.expect("LC.ADD exact x", "1");

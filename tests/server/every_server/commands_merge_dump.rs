@@ -11,10 +11,7 @@ use crate::effects::appending;
 use crate::events::{events_so_far, subscriber};
 use crate::kinds::{KINDS, make};
 use rollcall_fuzz::payload::{forge, split};
-use rollcall_testkit::client::{Client, add_many, error_text, show};
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup};
-use rollcall_testkit::version::Version;
+use rollcall_testkit::{Client, Pair, Server, Setup, Version, add_many, error_text, show};
 
 /// Runs `MERGEDUMP` for counters or filters.
 fn merge_dump(client: &mut Client, family: &str, destination: &str, payloads: &[&[u8]]) -> Value {
@@ -32,8 +29,7 @@ fn kinds() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'stat
 
 #[test]
 fn it_is_merge_with_values_instead_of_keys() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for (family, name, lines) in kinds() {
         client.cmd("FLUSHALL");
         for key in ["source", "by-name", "by-value"] {
@@ -63,8 +59,7 @@ fn payloads_are_written_when_asked_for() {
     if std::env::var_os("ROLLCALL_WRITE_GOLDEN").is_none_or(|value| value != "1") {
         return;
     }
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     let mut lines = String::new();
     let sparse = [("BF", "sparse filter", &["BF.INSERT ? CAPACITY 1000 LAYOUT classic ITEMS a b c"][..])];
     for (family, name, commands) in kinds().chain(sparse) {
@@ -80,8 +75,7 @@ fn payloads_are_written_when_asked_for() {
 
 #[test]
 fn payloads_of_every_server_are_merged() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     let mut files = 0;
     for file in fs::read_dir(golden()).expect("the golden files") {
         let path = file.expect("a file").path();
@@ -106,8 +100,7 @@ fn payloads_of_every_server_are_merged() {
 
 #[test]
 fn what_is_wrong_is_named_and_nothing_changes() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for line in
         ["LC.ADD counter a b", "BF.ADD filter a", "RPUSH list a", "SET text a", "LC.INSERT seeded SEED 9 ITEMS x"]
     {
@@ -163,8 +156,7 @@ fn what_is_wrong_is_named_and_nothing_changes() {
 
 #[test]
 fn a_new_key_is_as_a_merge_makes_it() {
-    let server = Server::with_args("auto-create no");
-    let mut client = server.client();
+    let (_server, mut client) = Server::with_args("auto-create no").with_client();
     for line in ["LC.INSERT forgets WINDOW 40 VOLATILE ITEMS a", "LC.INSERT plain ERROR 0.02 EX 100 ITEMS a"] {
         client.cmd(line);
     }
@@ -213,8 +205,7 @@ fn replicas_files_and_events_get_what_a_merge_gives() {
 /// RESTORE replaces any key by anything, so it is among the dangerous commands. MERGEDUMP adds to a value of its type.
 #[test]
 fn it_is_no_dangerous_command() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.cmd("ACL SETUSER writer on nopass ~mine:* +@all -@dangerous");
     client.cmd("LC.ADD counter a");
     let payload = client.dump("counter");

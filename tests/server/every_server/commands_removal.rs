@@ -3,8 +3,7 @@
 use crate::effects::{appending, sent};
 use crate::events::{events, subscriber};
 use crate::every_server::commands_volatile::{SLICE, START, WINDOW, expiry_of};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::server::{Server, Setup, session};
+use rollcall_testkit::{Clock, Server, Setup, session};
 
 const ESTIMATES: &str =
     "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
@@ -12,38 +11,34 @@ const ESTIMATES: &str =
 #[test]
 fn members_go_and_the_key_stays() {
     let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value";
-    session(
-        &Server::start(),
-        &[
-            ("LC.REM missing a b", "0", "0"),
-            ("EXISTS missing", "0", "0"),
-            ("LC.INSERT k EXACT 7 EX 1000 ITEMS a b c '' d", "5", "5"),
-            ("LC.REM k z", "0", "0"),
-            ("LC.REM k c z c ''", "2", "2"),
-            ("LC.MEMBERS k", "[\"a\", \"b\", \"d\"]", "[\"a\", \"b\", \"d\"]"),
-            ("LC.MEXISTS k a c", "[1, 0]", "[#t, #f]"),
-            ("LC.REM k d b a", "3", "3"),
-            ("LC.COUNT k", "0", "0"),
-            ("LC.MEMBERS k", "[]", "[]"),
-            ("LC.INFO k EXACT", "[7]", "{\"Exact limit\": 7}"),
-            ("EXPIRE k 1000 LT", "0", "0"),
-            ("LC.REM k a", "0", "0"),
-            ("LC.ADD k e", "1", "1"),
-            ("LC.INSERT estimate EXACT 2 ITEMS a b c", "3", "3"),
-            ("LC.REM estimate a", ESTIMATES, ESTIMATES),
-            ("LC.REM estimate z", ESTIMATES, ESTIMATES),
-            ("LC.COUNT estimate", "3", "3"),
-            ("BF.ADD f a", "1", "#t"),
-            ("LC.REM f a", wrong_type, wrong_type),
-        ],
-    );
+    session(&[
+        ("LC.REM missing a b", "0", "0"),
+        ("EXISTS missing", "0", "0"),
+        ("LC.INSERT k EXACT 7 EX 1000 ITEMS a b c '' d", "5", "5"),
+        ("LC.REM k z", "0", "0"),
+        ("LC.REM k c z c ''", "2", "2"),
+        ("LC.MEMBERS k", "[\"a\", \"b\", \"d\"]", "[\"a\", \"b\", \"d\"]"),
+        ("LC.MEXISTS k a c", "[1, 0]", "[#t, #f]"),
+        ("LC.REM k d b a", "3", "3"),
+        ("LC.COUNT k", "0", "0"),
+        ("LC.MEMBERS k", "[]", "[]"),
+        ("LC.INFO k EXACT", "[7]", "{\"Exact limit\": 7}"),
+        ("EXPIRE k 1000 LT", "0", "0"),
+        ("LC.REM k a", "0", "0"),
+        ("LC.ADD k e", "1", "1"),
+        ("LC.INSERT estimate EXACT 2 ITEMS a b c", "3", "3"),
+        ("LC.REM estimate a", ESTIMATES, ESTIMATES),
+        ("LC.REM estimate z", ESTIMATES, ESTIMATES),
+        ("LC.COUNT estimate", "3", "3"),
+        ("BF.ADD f a", "1", "#t"),
+        ("LC.REM f a", wrong_type, wrong_type),
+    ]);
 }
 
 /// `LC.REM` frees places that `LC.ADMIT` gave away.
 #[test]
 fn a_removed_member_makes_room() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("LC.ADMIT k LIMIT 2 ITEMS a b c", "[1, 1, -1]");
     client.expect("LC.REM k a", "1");
     client.expect("LC.ADMIT k LIMIT 2 ITEMS c a", "[1, -1]");
@@ -93,8 +88,7 @@ fn only_what_was_removed_is_sent() {
 #[test]
 fn a_member_goes_from_whatever_slice_it_was_seen_in() {
     let clock = Clock::at(START);
-    let server = appending(clock.setup());
-    let mut client = server.client();
+    let (server, mut client) = appending(clock.setup()).with_client();
     for (item, seconds) in [("a", 10), ("b", 10), ("c", 10), ("d", 0)] {
         client.cmd(&format!("LC.INSERT k {WINDOW} ITEMS {item}"));
         clock.pass(seconds);

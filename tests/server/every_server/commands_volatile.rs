@@ -3,10 +3,7 @@
 use crate::effects::{appending, sent, sent_as};
 use crate::events::{events, subscriber};
 use crate::every_server::commands_windows::FAMILIES;
-use rollcall_testkit::client::{Client, error_text, show};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Clock, Pair, Server, show};
 
 /// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 pub const SLICE: u64 = 170_000_000;
@@ -26,13 +23,6 @@ fn writing(family: &str, item: &str) -> [String; 2] {
     [format!("{family}.INSERT k {WINDOW} ITEMS {item}"), format!("{family}.ADMIT k LIMIT 9 {WINDOW} ITEMS {item}")]
 }
 
-/// Runs a command that must succeed.
-#[track_caller]
-fn run(client: &mut Client, line: &str) {
-    let reply = client.cmd(line);
-    assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
-}
-
 #[track_caller]
 fn expires_at(client: &mut Client) -> i64 {
     client.int("PEXPIRETIME k")
@@ -50,7 +40,7 @@ fn a_key_lives_while_it_remembers_anything_and_no_longer() {
     for (family, form) in FAMILIES.iter().flat_map(|family| [(family, 0), (family, 1)]) {
         let (clock, server, mut client) = start(START + 7);
         let exists = format!("{family}.EXISTS k a");
-        run(&mut client, &writing(family, "a")[form]);
+        client.run(&writing(family, "a")[form]);
         assert_eq!(expires_at(&mut client), expiry_of(SLICE));
         client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
         clock.set(START + 49);
@@ -59,12 +49,12 @@ fn a_key_lives_while_it_remembers_anything_and_no_longer() {
         client.expect("EXISTS k", "0");
         client.expect(&exists, "0");
         // After the key has expired, the same command creates it again.
-        run(&mut client, &writing(family, "a")[form]);
+        client.run(&writing(family, "a")[form]);
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 5));
         // A write in a later slice renews the expiry.
         for slices in 1..12 {
             clock.set(START + 50 + slices * 10 + slices % 10);
-            run(&mut client, &writing(family, &format!("b{slices}"))[form]);
+            client.run(&writing(family, &format!("b{slices}"))[form]);
             assert_eq!(expires_at(&mut client), expiry_of(SLICE + 5 + slices));
         }
         client.expect(&exists, "0");
@@ -145,10 +135,9 @@ fn it_is_set_even_if_an_item_fails_afterwards() {
         ("LC", "EXACT 65536 BYTES 1048576", vec!["y0", &large, "z"]),
     ] {
         let clock = Clock::at(START);
-        let server = appending(clock.setup().args("max-key-bytes 1048576"));
-        let mut client = server.client();
+        let (server, mut client) = appending(clock.setup().args("max-key-bytes 1048576")).with_client();
         let insert = |items: &[&str]| format!("{family}.INSERT k {options} {WINDOW} ITEMS {}", items.join(" "));
-        run(&mut client, &insert(&["a"]));
+        client.run(&insert(&["a"]));
         clock.pass(10);
         let effects = sent(&mut client, &server, &insert(&failing));
         assert_eq!(effects.len(), 3, "{family}");
@@ -172,16 +161,16 @@ fn it_is_set_even_if_an_item_fails_afterwards() {
 fn what_is_set_manually_holds_until_the_next_move() {
     for family in FAMILIES {
         let (clock, _server, mut client) = start(START);
-        run(&mut client, &writing(family, "a")[0]);
+        client.run(&writing(family, "a")[0]);
         client.expect("PERSIST k", "1");
-        run(&mut client, &format!("{family}.ADD k b"));
+        client.run(&format!("{family}.ADD k b"));
         assert_eq!(expires_at(&mut client), -1);
         client.expect("EXPIRE k 7", "1");
-        run(&mut client, &format!("{family}.ADD k c"));
+        client.run(&format!("{family}.ADD k c"));
         assert_eq!(expires_at(&mut client), ((START + 7) * 1000) as i64);
         client.expect("PERSIST k", "1");
         clock.pass(10);
-        run(&mut client, &format!("{family}.ADD k d"));
+        client.run(&format!("{family}.ADD k d"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         // CLEAR keeps the flag and the expiry.
         client.expect(&format!("{family}.CLEAR k"), "+OK");
@@ -197,7 +186,7 @@ fn what_is_set_manually_holds_until_the_next_move() {
         client.call(&[&b"RESTORE"[..], b"k", b"0", &payload, b"REPLACE"]);
         assert_eq!(expires_at(&mut client), -1);
         clock.pass(10);
-        run(&mut client, &format!("{family}.ADD k e"));
+        client.run(&format!("{family}.ADD k e"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 2));
     }
 }
@@ -208,9 +197,9 @@ fn what_is_set_manually_holds_until_the_next_move() {
 fn the_flag_is_part_of_the_value() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
-        run(&mut client, &writing(family, "a")[0]);
-        run(&mut client, &format!("{family}.INSERT lasting {} ITEMS a", WINDOW.replace(" VOLATILE", "")));
-        run(&mut client, &writing(family, "a")[0].replace(" k ", " same "));
+        client.run(&writing(family, "a")[0]);
+        client.run(&format!("{family}.INSERT lasting {} ITEMS a", WINDOW.replace(" VOLATILE", "")));
+        client.run(&writing(family, "a")[0].replace(" k ", " same "));
         let digests = ["k", "lasting", "same"].map(|key| client.digest(key));
         assert!(digests[0] == digests[2] && digests[0] != digests[1], "{family}: {digests:?}");
         let to = clock.setup().start();
@@ -219,7 +208,7 @@ fn the_flag_is_part_of_the_value() {
         assert_eq!((client.digest("k"), expires_at(&mut client)), (digests[0].clone(), expiry_of(SLICE)));
         client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
         clock.pass(10);
-        run(&mut client, &format!("{family}.ADD k b"));
+        client.run(&format!("{family}.ADD k b"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         drop(server);
     }
@@ -230,8 +219,8 @@ fn a_merge_goes_by_the_destination() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         let lasting = WINDOW.replace(" VOLATILE", "");
-        run(&mut client, &writing(family, "a")[0]);
-        run(&mut client, &format!("{family}.INSERT lasting {lasting} ITEMS b"));
+        client.run(&writing(family, "a")[0]);
+        client.run(&format!("{family}.INSERT lasting {lasting} ITEMS b"));
         client.expect(&format!("{family}.INFO lasting VOLATILE"), "[0]");
         client.expect(&format!("{family}.MERGE lasting k"), "+OK");
         client.expect("PEXPIRETIME lasting", "-1");
@@ -250,7 +239,7 @@ fn a_merge_goes_by_the_destination() {
         }
         // A merge that advances the window renews the expiry.
         clock.pass(20);
-        run(&mut client, &format!("{family}.ADD lasting c"));
+        client.run(&format!("{family}.ADD lasting c"));
         let effects = sent(&mut client, &server, &format!("{family}.MERGE k lasting"));
         assert_eq!(effects.last(), Some(&format!("PEXPIREAT k {}", expiry_of(SLICE + 2))), "{effects:?}");
     }
@@ -260,7 +249,7 @@ fn a_merge_goes_by_the_destination() {
 fn a_dump_is_as_it_was_and_one_that_is_over_vanishes() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
-        run(&mut client, &writing(family, "a")[0]);
+        client.run(&writing(family, "a")[0]);
         let chunks = client.chunks(family, "k");
         let digest = client.digest("k");
         for (seconds, remains) in [(0, true), (30, true), (20, false)] {
@@ -282,9 +271,9 @@ fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
     let clock = Clock::at(START);
     let mut pair = Pair::of(clock.setup().line("appendonly yes"), clock.setup());
     let mut client = pair.primary.client();
-    lines.iter().for_each(|line| run(&mut client, line));
+    lines.iter().for_each(|line| client.run(line));
     clock.pass(10);
-    FAMILIES.iter().for_each(|family| run(&mut client, &format!("{family}.ADD {family} b")));
+    FAMILIES.iter().for_each(|family| client.run(&format!("{family}.ADD {family} b")));
     pair.assert_equal("moves");
     let check = |client: &mut Client, slice: u64| {
         for family in FAMILIES {
@@ -306,14 +295,13 @@ fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
     let mut replica = pair.replica.client();
     replica.expect("REPLICAOF NO ONE", "+OK");
     clock.pass(10);
-    FAMILIES.iter().for_each(|family| run(&mut replica, &format!("{family}.ADD {family} c")));
+    FAMILIES.iter().for_each(|family| replica.run(&format!("{family}.ADD {family} c")));
     check(&mut replica, SLICE + 2);
 }
 
 #[test]
 fn it_needs_a_window_on_the_clock_and_options_in_each_call() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for family in FAMILIES {
         let parameters = if family == "BF" { "0.01 100" } else { "" };
         for (line, expected) in [
@@ -339,7 +327,7 @@ fn it_needs_a_window_on_the_clock_and_options_in_each_call() {
     }
     client.expect("EXISTS k", "0");
     for (line, expected) in [("BF.ADD plain a", "BF"), ("LC.ADD counter a", "LC")] {
-        run(&mut client, line);
+        client.run(line);
         let key = line.split(' ').nth(1).expect("a key");
         client.expect(&format!("{expected}.INFO {key} VOLATILE"), "[nil]");
     }

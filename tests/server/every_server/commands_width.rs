@@ -7,10 +7,7 @@ use std::ops::Range;
 use redis::Value;
 
 use crate::effects::{appended, appending, sent};
-use rollcall_testkit::client::{error_text, show};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Clock, Pair, Server, Setup, error_text, show};
 
 /// A command as a list of words.
 type Command = Vec<Vec<u8>>;
@@ -140,8 +137,7 @@ fn it_equals_single_items() {
 fn items_are_counted_as_single_ones() {
     let mut counts = Vec::new();
     for packs in [true, false] {
-        let server = Server::start();
-        let mut client = server.client();
+        let (_server, mut client) = Server::start().with_client();
         let make = if packs { packed } else { singles };
         for (command, numbers) in [
             ("BF.INSERT f NONSCALING CAPACITY 60 ERROR 0.001", 0..100),
@@ -167,8 +163,7 @@ fn items_are_counted_as_single_ones() {
 
 #[test]
 fn an_error_changes_nothing() {
-    let server = appending(Setup::default());
-    let mut client = server.client();
+    let (server, mut client) = appending(Setup::default()).with_client();
     for family in ["BF", "RF", "LC"] {
         for command in ["INSERT ?", "ADMIT ? LIMIT 9", "ADMIT ? LIMIT 9 DRYRUN WITHROOM", "QUERY ?"] {
             for key in ["missing", "present"] {
@@ -227,8 +222,7 @@ fn an_error_changes_nothing() {
 /// receives single items.
 #[test]
 fn replicas_receive_packed_items() {
-    let server = appending(Setup::default());
-    let mut client = server.client();
+    let (server, mut client) = appending(Setup::default()).with_client();
     let all = "CAPACITY 100 ERROR 0.01 EXPANSION 2 SEED 0 LAYOUT lines";
     let fixed = "CAPACITY 2 ERROR 0.01 NONSCALING SEED 0 LAYOUT lines";
     for (line, effects) in [
@@ -295,8 +289,7 @@ fn forget_peak(server: &Server) {
 #[test]
 fn memory_is_bounded() {
     const ITEMS: usize = 1 << 20;
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     client.cmd("BF.RESERVE f 0.01 3000000");
     client.cmd("LC.RESERVE c EXACT 0");
     let run: Vec<u8> = (0..ITEMS).flat_map(|number| item(4, number)).collect();

@@ -3,9 +3,7 @@
 use crate::effects::{appending, sent, sent_as};
 use crate::every_server::commands_volatile::{SLICE, START};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
-use rollcall_testkit::client::{Client, show};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Clock, Server, show};
 
 /// The window of most tests: 40 seconds in slices of ten.
 pub const WINDOW: &str = "WINDOW 40 SLICES 4";
@@ -26,8 +24,7 @@ fn count(client: &mut Client, family: &str) -> i64 {
 
 /// Starts a server and creates the windowed key `k`.
 fn start(clock: &Clock, family: &str, options: &str) -> (Server, Client) {
-    let server = appending(clock.setup());
-    let mut client = server.client();
+    let (server, mut client) = appending(clock.setup()).with_client();
     client.expect(&reserve(family, "k", options), "+OK");
     (server, client)
 }
@@ -241,8 +238,7 @@ fn known_items_bring_a_window_back_too() {
 fn a_merge_into_a_new_key_runs_on_the_clock() {
     for family in FAMILIES {
         let clock = Clock::at(START);
-        let server = appending(clock.setup());
-        let mut client = server.client();
+        let (server, mut client) = appending(clock.setup()).with_client();
         for key in ["one", "two", "late"] {
             clock.set(if key == "late" { START + YEAR } else { START });
             client.expect(&reserve(family, key, WINDOW), "+OK");
@@ -273,8 +269,7 @@ fn a_merge_into_a_new_key_runs_on_the_clock() {
 fn running_on_the_clock_frees_what_has_expired() {
     for family in FAMILIES {
         let clock = Clock::at(START);
-        let server = appending(clock.setup());
-        let mut client = server.client();
+        let (server, mut client) = appending(clock.setup()).with_client();
         client.expect(&reserve(family, "empty", WINDOW), "+OK");
         let empty = client.list(&format!("{family}.INFO empty SIZE"));
         // Windows with the manual clock: at slice 0, far in the past, and a little ahead of the system clock.
@@ -283,7 +278,7 @@ fn running_on_the_clock_frees_what_has_expired() {
             client.expect(&reserve(family, "k", &format!("{WINDOW} MANUAL")), "+OK");
             client.expect(&format!("{family}.ADVANCE k {slice}"), "+OK");
             let many = if family == "BF" { "BF.MADD k" } else { "LC.ADD k" };
-            rollcall_testkit::client::add_many(&mut client, many, "x", 0..2000);
+            rollcall_testkit::add_many(&mut client, many, "x", 0..2000);
             let effects = sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK"));
             let (prefix, clock_slice) = (sent_as(family), SLICE);
             let expected = [format!("{prefix}.ADVANCE k CLOCK"), format!("{prefix}.ADVANCE k {clock_slice}{move_of}")];

@@ -1,8 +1,7 @@
 //! Tests invalid input about windows: the error names what is wrong, and nothing is changed.
 
 use crate::every_server::commands_windows::{FAMILIES, creating, reserve};
-use rollcall_testkit::client::Client;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server};
 
 /// Runs a command that must fail, and compares all keys before and after.
 #[track_caller]
@@ -23,8 +22,7 @@ fn assert_names(line: &str, error: &str, words: &str) {
 
 #[test]
 fn invalid_options_are_rejected_by_name() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for family in FAMILIES {
         let too_many = if family == "BF" { "WINDOW 1000 SLICES 65" } else { "WINDOW 1000 SLICES 255" };
         for (options, names) in [
@@ -71,8 +69,7 @@ fn invalid_options_are_rejected_by_name() {
 
 #[test]
 fn options_of_filters_are_rejected_for_counters() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for (options, names) in [
         ("REFRESH", "window"),
         ("WINDOW 40 REFRESH REFRESH", "refresh is given twice"),
@@ -95,8 +92,7 @@ fn options_of_filters_are_rejected_for_counters() {
 
 #[test]
 fn windowed_filters_have_lines_whatever_the_default() {
-    let server = Server::with_args("bf-layout classic");
-    let mut client = server.client();
+    let (_server, mut client) = Server::with_args("bf-layout classic").with_client();
     for line in [&reserve("BF", "k", "WINDOW 40 MANUAL"), "BF.INSERT k WINDOW 40 MANUAL ITEMS a"] {
         client.cmd("DEL k");
         client.cmd(line);
@@ -109,8 +105,7 @@ fn windowed_filters_have_lines_whatever_the_default() {
 
 #[test]
 fn windows_that_differ_are_not_merged() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for family in FAMILIES {
         let shapes = [
             ("window", "WINDOW 40 MANUAL SLICES 4"),
@@ -147,8 +142,7 @@ fn windows_that_differ_are_not_merged() {
 
 #[test]
 fn invalid_spans_are_rejected() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("LC.RESERVE c WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.RESERVE long WINDOW 80 MANUAL SLICES 8", "+OK");
     client.expect("LC.RESERVE plain", "+OK");

@@ -7,9 +7,7 @@ use crate::events::{events_so_far, subscriber};
 use crate::every_server::commands_volatile::START;
 use crate::every_server::commands_windows::{FAMILIES, reserve};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::{Client, error_text, show, with_items, words};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Clock, Server, error_text, show, with_items, words};
 
 /// Keys and the options that create them. The first three have windows that can be merged; the others cannot be merged
 /// with any of them.

@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, error_text, field, number, show};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, error_text, field, number, show};
 
 /// An option: its name, its default, and accepted and rejected values.
 type Parameter = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
@@ -103,8 +102,7 @@ fn defaults_are_those_documented() {
 
 #[test]
 fn config_set_takes_what_is_in_range_and_rejects_the_rest() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     let mut wrong = Vec::new();
     for (name, _, good, bad) in SETTABLE {
         for value in good {
@@ -130,8 +128,7 @@ fn config_set_takes_what_is_in_range_and_rejects_the_rest() {
 
 #[test]
 fn config_set_decides_over_new_keys_only() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     client.expect("BF.ADD old a", "1");
     client.expect("LC.ADD old2 a", "1");
     let before = (client.cmd("BF.INFO old"), client.cmd("LC.INFO old2"));
@@ -212,8 +209,7 @@ fn rewritten_configurations_survive_a_restart() {
 
 #[test]
 fn immutable_options_cannot_be_set() {
-    let server = Server::with_args("hash-seed 5");
-    let mut client = server.client();
+    let (server, mut client) = Server::with_args("hash-seed 5").with_client();
     for (name, value) in [("hash-seed", "6"), ("commands", "lc")] {
         let reply = set(&mut client, &server, name, value);
         let error = error_text(&reply).unwrap_or_else(|| panic!("{name}: {}", show(&reply)));
@@ -225,8 +221,7 @@ fn immutable_options_cannot_be_set() {
 
 #[test]
 fn keys_keep_the_seed_they_were_made_under() {
-    let mut server = Server::with_args("hash-seed 5");
-    let mut client = server.client();
+    let (mut server, mut client) = Server::with_args("hash-seed 5").with_client();
     client.cmd("BF.MADD f a b c");
     client.cmd("LC.INSERT c EXACT 0 ITEMS a b c");
     let made = (client.digest("f"), client.digest("c"));

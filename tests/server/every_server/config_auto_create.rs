@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, show};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, show};
 
 /// Commands that add to a missing key without giving its options.
 const PLAIN: [&str; 5] = ["BF.ADD k a", "BF.MADD k a b", "RF.ADD k a", "RF.MADD k a b", "LC.ADD k a b"];
@@ -19,8 +18,7 @@ fn assert_rejects(client: &mut Client) {
 
 #[test]
 fn only_commands_that_can_give_options_create_keys() {
-    let server = Server::with_args("auto-create no");
-    let mut client = server.client();
+    let (_server, mut client) = Server::with_args("auto-create no").with_client();
     assert_rejects(&mut client);
     // Commands in scripts and transactions come from clients, so they are rejected too.
     client.expect("EVAL return{redis.pcall('BF.ADD',KEYS[1],'a')} 1 k", "[-ERR not found*");

@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, show, text, wait_until, with_items};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, show, text, wait_until, with_items};
 
 /// A filter of 11 MB.
 const LARGE: &str = "0.001 6000000";

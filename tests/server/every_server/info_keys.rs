@@ -5,8 +5,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, show};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, show};
 
 /// Commands that read facts about the key `f` or `c`.
 const FACTS: [&str; 8] = [
@@ -51,8 +50,7 @@ fn make_idle(client: &mut Client, key: &str) {
 
 #[test]
 fn facts_do_not_make_a_key_look_used_often() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     // With these options, every use counts, and the counter never decays.
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
     client.expect("BF.ADD f a", "1");
@@ -79,8 +77,7 @@ fn check_idle(client: &mut Client, commands: &[&str], is_use: bool) {
 
 #[test]
 fn facts_do_not_make_a_key_look_used_lately() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
     for (commands, is_use) in [(&FACTS[..], false), (&USES[..], true)] {
@@ -91,8 +88,7 @@ fn facts_do_not_make_a_key_look_used_lately() {
 /// Servers count a command that opens a module's key for writing as a change, unless the module opts out.
 #[test]
 fn what_changes_nothing_does_not_make_a_key_the_newest() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     if client.cmd("CONFIG SET maxmemory-policy allkeys-lrm") != Value::Okay {
         println!("skipped: {:?} does not evict by the last change", server.version());
         return;
@@ -109,8 +105,7 @@ fn what_changes_nothing_does_not_make_a_key_the_newest() {
 /// as in RedisBloom.
 #[test]
 fn labels_of_counters_are_bulk_strings() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     client.expect("LC.ADD c a", "1");
     client.expect("BF.ADD f a", "1");
     let labels = |reply: Value| -> Vec<Value> {
@@ -139,8 +134,7 @@ fn hot_keys_include_those_of_modules_and_histograms_do_not() {
         println!("skipped: {:?} has no histograms of memory", plain.version());
         return;
     }
-    let server = Setup::default().line("key-memory-histograms yes").start();
-    let mut client = server.client();
+    let (_server, mut client) = Setup::default().line("key-memory-histograms yes").start().with_client();
     client.expect("HOTKEYS START METRICS 2 CPU NET", "+OK");
     client.expect("BF.ADD filter a", "1");
     client.expect("LC.ADD counter a", "1");

@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use rollcall_testkit::client::{Client, show, text, wait_until};
-use rollcall_testkit::server::{Server, Setup, module_path};
+use rollcall_testkit::{Client, Server, Setup, module_path, show, text, wait_until};
 
 use crate::neighbour::neighbour;
 
@@ -130,13 +129,13 @@ fn servers_start_again_after_a_failover_by_sentinel() {
     other.replicate(&one);
     one.client().expect("LC.ADD visitors ann ben", "2");
     other.wait_synced(&one);
-    let sentinel = Setup::default()
+    let (sentinel, mut asked) = Setup::default()
         .without_module()
         .for_old_server()
         .line(&format!("sentinel monitor main 127.0.0.1 {} 1", one.port()))
         .script("exec \"$@\" --sentinel")
-        .start();
-    let mut asked = sentinel.client();
+        .start()
+        .with_client();
     asked.expect("SENTINEL DEBUG info-period 100 ping-period 100 publish-period 100", "+OK");
     wait_until("the failover", || match show(&asked.cmd("SENTINEL FAILOVER main")).as_str() {
         "+OK" => Some(()),
@@ -367,8 +366,7 @@ fn containers_without_a_configuration_start_again() {
     let image = Image::new();
     let mut server = image.setup("--logfile server.log \"$2\" \"$3\"").start();
     assert_loaded(&server);
-    let error = server.client().error("CONFIG REWRITE");
-    assert!(error.contains("without a config file"), "{error}");
+    server.client().expect("CONFIG REWRITE", "-*without a config file*");
     server.restart();
     assert_loaded(&server);
 }

@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::effects::{appending, sent};
-use rollcall_testkit::client::{Client, show, text, wait_until, with_items, words};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::Setup;
+use rollcall_testkit::{Client, Clock, Pair, Setup, show, text, wait_until, with_items, words};
 
 /// A Unix time at which a slice of five seconds begins, and the number of that slice.
 const START: u64 = 5 * SLICE;
@@ -19,8 +16,7 @@ const SLICE: u64 = 340_000_000;
 #[test]
 fn a_call_renews_a_known_holder_and_nothing_else() {
     let clock = Clock::at(START);
-    let server = appending(clock.setup());
-    let mut client = server.client();
+    let (server, mut client) = appending(clock.setup()).with_client();
     let admit = |holders: &str| format!("LC.ADMIT seats LIMIT 2 WINDOW 30 SLICES 6 VOLATILE ITEMS {holders}");
     client.expect(&admit("a b c"), "[1, 1, -1]");
     clock.set(START + 29);

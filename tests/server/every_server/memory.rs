@@ -5,9 +5,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, error_text, show, text, with_items};
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Pair, Server, Setup, error_text, show, text, with_items};
 
 /// Policies that evict. All keys of these tests expire, so that `volatile-ttl` may evict them.
 const EVICTING: [&str; 3] = ["allkeys-lru", "allkeys-lfu", "volatile-ttl"];
@@ -104,8 +102,8 @@ fn create_all(client: &mut Client, policy: &str) {
 #[test]
 fn keys_are_created_while_the_server_evicts() {
     for policy in EVICTING {
-        let mut server = Setup::default().line(&format!("maxmemory-policy {policy}")).start();
-        let mut client = server.client();
+        let (mut server, mut client) =
+            Setup::default().line(&format!("maxmemory-policy {policy}")).start().with_client();
         let maxmemory = leave_room(&mut client);
         fill(&mut client, ROOM + (1 << 20));
         create_all(&mut client, policy);
@@ -119,8 +117,8 @@ fn keys_are_created_while_the_server_evicts() {
 #[test]
 fn keys_grow_while_the_server_evicts() {
     for policy in EVICTING {
-        let mut server = Setup::default().line(&format!("maxmemory-policy {policy}")).start();
-        let mut client = server.client();
+        let (mut server, mut client) =
+            Setup::default().line(&format!("maxmemory-policy {policy}")).start().with_client();
         leave_room(&mut client);
         for (create, grow, items, kilobytes) in GROWTHS {
             // Earlier growth may have caused evictions that left space.
@@ -161,8 +159,7 @@ fn slack(maxmemory: i64, policy: &str) -> i64 {
 
 #[test]
 fn without_eviction_full_memory_is_the_servers_error() {
-    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
-    let mut client = server.client();
+    let (mut server, mut client) = Setup::default().line("maxmemory-policy noeviction").start().with_client();
     for (create, _, _, _) in GROWTHS {
         assert_none_failed(&[client.cmd(&create.replace('#', "0"))], create);
     }
@@ -202,8 +199,8 @@ fn without_eviction_full_memory_is_the_servers_error() {
 #[test]
 fn what_the_slack_does_not_hold_is_rejected_before_it_is_allocated() {
     for policy in EVICTING.into_iter().chain(["noeviction"]) {
-        let mut server = Setup::default().line(&format!("maxmemory-policy {policy}")).start();
-        let mut client = server.client();
+        let (mut server, mut client) =
+            Setup::default().line(&format!("maxmemory-policy {policy}")).start().with_client();
         leave_room(&mut client);
         fill(&mut client, ROOM / 2);
         let digest = client.text("DEBUG DIGEST");
@@ -227,8 +224,8 @@ fn a_script_or_transaction_stays_within_the_slack() {
         end
         return {made, why, redis.call('INFO', 'memory')}";
     for policy in EVICTING.into_iter().chain(["noeviction"]) {
-        let mut server = Setup::default().line(&format!("maxmemory-policy {policy}")).start();
-        let mut client = server.client();
+        let (mut server, mut client) =
+            Setup::default().line(&format!("maxmemory-policy {policy}")).start().with_client();
         let maxmemory = leave_room(&mut client);
         // The limit also allows for the names of keys and a thousand replies.
         let most = maxmemory + slack(maxmemory, policy) + (256 << 10);

@@ -7,8 +7,7 @@ use std::path::Path;
 use redis::Value;
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload::{decode, encode, forge, split};
-use rollcall_testkit::client::{error_text, show};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Server, error_text, show};
 
 #[path = "../../../core/tests/golden/whole.rs"]
 mod whole;
@@ -100,8 +99,7 @@ fn goldens() -> Vec<Golden> {
 
 #[test]
 fn golden_values_are_merged_as_by_merge() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     for golden in goldens() {
         client.expect("FLUSHALL", "+OK");
         let merged = client.call(&golden.merge("by-value", &golden.payload));
@@ -166,8 +164,7 @@ fn damaged_fields(payload: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn a_damaged_field_is_named_and_nothing_changes() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     let is_damaged = |golden: &Golden| golden.is_complete && golden.payload.len() < MOST;
     for golden in goldens().into_iter().filter(is_damaged) {
         client.expect("FLUSHALL", "+OK");
@@ -192,8 +189,7 @@ fn a_damaged_field_is_named_and_nothing_changes() {
 /// Flips every bit of small values and cuts them at every length, with correct checksums.
 #[test]
 fn damaged_bytes_are_rejected_or_harmless() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     let is_flipped = |golden: &Golden| golden.is_complete && golden.payload.len() < SMALL && !golden.is_classic();
     let mut wrong = Vec::new();
     for golden in goldens().into_iter().filter(is_flipped) {

@@ -2,15 +2,13 @@
 //! the RedisBloom module (`ROLLCALL_PEER`).
 
 use crate::beside::{Mode, assert_same_values, fill_classic, fill_counters, fill_lines, values};
-use rollcall_testkit::client::{add_many, error_text, pack};
-use rollcall_testkit::server::{Server, Setup, optional_file};
+use rollcall_testkit::{Server, Setup, add_many, error_text, optional_file, pack};
 
 /// The values of the option, in the order of the restarts.
 const WAY: [Mode; 5] = [Mode::Beside, Mode::Lc, Mode::Beside, Mode::All, Mode::Lc];
 
 fn filled(setup: Setup) -> Server {
-    let server = setup.start();
-    let mut client = server.client();
+    let (server, mut client) = setup.start().with_client();
     fill_lines(&mut client, "BF");
     fill_counters(&mut client);
     fill_classic(&mut client, true);
@@ -68,16 +66,14 @@ fn a_data_set_moves_by_aof() {
 #[test]
 fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let source = Server::start();
-    let mut other = source.client();
+    let (_source, mut other) = Server::start().with_client();
     other.expect("BF.RESERVE classic 0.01 20000000 LAYOUT classic", "+OK");
     add_many(&mut other, "BF.MADD classic", "item:", 0..3000);
     let all = other.chunks("BF", "classic");
     assert!(all.len() > 2, "{} chunks", all.len());
     for mode in [Mode::Beside, Mode::Lc] {
         let setup = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble yes");
-        let mut server = setup.start();
-        let mut client = server.client();
+        let (mut server, mut client) = setup.start().with_client();
         client.load_all("BF", "arriving", &all[..2]);
         server.rewrite_aof();
         let before = values(&mut client);
@@ -101,8 +97,7 @@ fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
 
 #[test]
 fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
-    let source = Server::start();
-    let mut other = source.client();
+    let (_source, mut other) = Server::start().with_client();
     other.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");
     let all = other.chunks("BF", "classic");
     // An AOF with chunks of a classic filter by RF.LOADCHUNK. This module never writes that, but another program
@@ -118,8 +113,7 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     let aof: Vec<u8> = lines.iter().flat_map(|words| pack(words)).collect();
     for args in ["commands beside", "commands lc"] {
         let setup = Setup::default().args(args).line("appendonly yes").line("aof-use-rdb-preamble no");
-        let mut server = setup.file("appendonly.aof", &aof).start();
-        let mut client = server.client();
+        let (mut server, mut client) = setup.file("appendonly.aof", &aof).start().with_client();
         let log = server.module_log();
         assert!(
             log.iter().any(|line| line.contains("rejected a chunk for 'classic'") && line.contains(args)),
@@ -143,8 +137,7 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
 #[test]
 fn a_rewritten_aof_names_each_filter_by_its_layout() {
     let setup = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble no");
-    let server = setup.start();
-    let mut client = server.client();
+    let (server, mut client) = setup.start().with_client();
     client.expect("BF.ADD lines a", "1");
     client.expect("BF.INSERT classic LAYOUT classic ITEMS a", "[1]");
     client.expect("LC.ADD counter a", "1");

@@ -3,9 +3,9 @@
 use redis::Value;
 
 use crate::metadata::{COMMANDS, call_at};
-use rollcall_testkit::client::{Client, add_many, error_text, show, words};
-use rollcall_testkit::fixture::{assert_same, go_on, populate_without_ttl, snapshot};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, Server, Setup, add_many, assert_same, error_text, go_on, populate_without_ttl, show, snapshot, words,
+};
 
 const BAD_DATA: &str = "ERR received bad data";
 
@@ -41,8 +41,7 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn every_kind_of_key_is_dumped_and_loaded() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     populate_without_ttl(&mut client);
     let target =
         Server::with_args("bf-error-rate 0.2 bf-initial-size 7 lc-error-rate 0.2 lc-exact-limit 3 hash-seed 5");
@@ -79,8 +78,7 @@ fn keys_being_loaded_answer_nothing_but_how_far_they_are() {
     for family in ["BF", "LC"] {
         let source = Server::start();
         let chunks = several_chunks(&mut source.client(), family);
-        let mut server = Server::start();
-        let mut client = server.client();
+        let (mut server, mut client) = Server::start().with_client();
         client.cmd(if family == "BF" { "BF.INSERT other CAPACITY 20000000 ITEMS a" } else { "LC.ADD other a" });
         let commands = commands_on("k", family);
         let mut last = None;
@@ -98,7 +96,7 @@ fn keys_being_loaded_answer_nothing_but_how_far_they_are() {
                 last = Some((done, total));
             }
             let reserve = if family == "BF" { "BF.RESERVE k 0.01 100" } else { "LC.RESERVE k" };
-            assert!(client.error(reserve).starts_with("ERR "));
+            client.expect(reserve, "-ERR *");
             assert_eq!((client.digest("k"), client.digest("other")), before);
             client.expect("EXISTS new", "0");
         }
@@ -114,8 +112,7 @@ fn keys_being_loaded_answer_nothing_but_how_far_they_are() {
 #[test]
 fn keys_being_loaded_take_the_generic_commands() {
     for family in ["BF", "LC"] {
-        let server = Server::start();
-        let mut client = server.client();
+        let (_server, mut client) = Server::start().with_client();
         let chunks = several_chunks(&mut client, family);
         assert_eq!(client.load(family, "k", &chunks[0]), Value::Okay);
         let kind = client.text("TYPE src");
@@ -186,8 +183,7 @@ fn partially_loaded_keys_survive_a_restart_and_go_on() {
 #[test]
 fn complete_keys_take_no_chunks() {
     for (family, make) in [("BF", "BF.MADD src a b c"), ("LC", "LC.ADD src a b c")] {
-        let server = Server::start();
-        let mut client = server.client();
+        let (_server, mut client) = Server::start().with_client();
         client.cmd(make);
         let chunks = client.chunks(family, "src");
         client.expect("COPY src same", "1");
@@ -204,8 +200,7 @@ fn complete_keys_take_no_chunks() {
 
 #[test]
 fn rejected_chunks_are_logged_in_a_line() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (server, mut client) = Server::start().with_client();
     client.cmd("BF.MADD src a b c");
     client.cmd("LC.ADD src2 a b c");
     for (family, key) in [("BF", "src"), ("LC", "src2")] {
@@ -223,8 +218,7 @@ fn rejected_chunks_are_logged_in_a_line() {
 fn chunks_wrap_no_more_than_a_limit_allows() {
     let source = Server::start();
     let chunks = several_chunks(&mut source.client(), "BF");
-    let mut server = Server::with_args("max-key-bytes 1048576");
-    let mut client = server.client();
+    let (mut server, mut client) = Server::with_args("max-key-bytes 1048576").with_client();
     let error = error_text(&client.load("BF", "k", &chunks[0])).expect("an error");
     assert!(error.contains("max-key-bytes"), "{error}");
     client.expect("EXISTS k", "0");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup};
 
 /// Starts a server with an RDB file. If the server does not start, the error is its log.
 fn start_with(rdb: &[u8]) -> Result<Server, String> {
@@ -12,10 +12,9 @@ fn start_with(rdb: &[u8]) -> Result<Server, String> {
 
 /// An RDB file with one key, and the offsets at which the value begins and ends.
 fn saved(make: &str) -> (Vec<u8>, usize, usize) {
-    let server = Setup::default().line("rdbchecksum no").line("rdbcompression no").start();
-    let mut client = server.client();
+    let (server, mut client) = Setup::default().line("rdbchecksum no").line("rdbcompression no").start().with_client();
     let make = make.replace('?', "the-key-to-damage");
-    assert!(rollcall_testkit::client::error_text(&client.cmd(&make)).is_none(), "{make}");
+    client.run(&make);
     server.save();
     let rdb = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
     let name = b"the-key-to-damage";

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::effects::{appended, appending};
 use crate::kinds::{KINDS, make};
-use rollcall_testkit::client::{Client, text};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, text};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden").join(name)
@@ -48,8 +47,7 @@ fn files_are_written_when_asked_for() {
     if std::env::var_os("ROLLCALL_WRITE_GOLDEN").is_none_or(|value| value != "1") {
         return;
     }
-    let server = appending(Setup::default().line("aof-use-rdb-preamble no"));
-    let mut client = server.client();
+    let (server, mut client) = appending(Setup::default().line("aof-use-rdb-preamble no")).with_client();
     populate(&mut client);
     fs::create_dir_all(golden("")).expect("a folder");
     fs::write(golden("digests.txt"), digests(&mut client)).expect("the digests");

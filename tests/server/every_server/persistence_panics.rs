@@ -4,13 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::neighbour::hosted;
-use rollcall_testkit::client::{Client, error_text, show, wait_until};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Server, error_text, show, wait_until};
 
 /// Starts a server with a counter and with filters of each data type, and connects a client.
 fn server_with_values(line: &str) -> (Server, Client) {
-    let server = hosted("").line(line).start();
-    let mut client = server.client();
+    let (server, mut client) = hosted("").line(line).start().with_client();
     client.expect("LC.ADD counter a b c", "3");
     client.expect("BF.MADD lines a b", "[1, 1]");
     client.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");

@@ -6,8 +6,7 @@ use redis::Value;
 
 use rollcall_fuzz::fields::Field::{Double, String as Bytes, Unsigned};
 use rollcall_fuzz::payload::{encode, rdb_file, split};
-use rollcall_testkit::client::{add_many, show, text};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup, add_many, show, text};
 
 /// An empty filter for 100 items at an error rate of 0.01, as RedisBloom saved it with this encoding version.
 fn payload(encoding: u64) -> Vec<u8> {
@@ -54,8 +53,7 @@ fn encodings_that_have_64_bit_hashes_load_and_grow_as_they_did() {
 
 #[test]
 fn a_payload_of_another_encoding_is_rejected_with_a_line() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     let mut expected = Vec::new();
     for (encoding, why) in [(1, OF_1_X), (5, "encoding version: expected at most 4, got 5")] {
         assert_eq!(show(&client.restore("k", &payload(encoding))), "-ERR Bad data format", "{encoding}");

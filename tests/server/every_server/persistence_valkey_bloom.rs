@@ -1,8 +1,7 @@
 //! Tests that data of valkey-bloom is rejected. docs/migrating.md has the errors.
 
 use rollcall_fuzz::payload::{forge, module_value, rdb_file};
-use rollcall_testkit::client::{pack, show, words};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Server, Setup, pack, show, words};
 
 /// A value of another module's type that consists of one unsigned number.
 fn value(type_name: &str) -> Vec<u8> {
@@ -37,8 +36,7 @@ fn an_rdb_file_with_its_filters_is_rejected_by_the_server() {
 
 #[test]
 fn a_payload_of_its_filters_is_rejected_by_the_server() {
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     client.expect("BF.ADD ours a", "1");
     let payload = forge(&value("bloomfltr"), &[10, 0]);
     let words: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];

@@ -4,8 +4,7 @@
 use redis::Value;
 
 use crate::every_server::replication_redisbloom::{chunks, load, peer, peer_server};
-use rollcall_testkit::client::{Client, error_text, show};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, error_text, show};
 
 /// Commands that create keys with parameters at and beyond the ends of their ranges.
 fn creations() -> Vec<String> {
@@ -26,8 +25,7 @@ fn digests(client: &mut Client, keys: usize) -> Vec<String> {
 /// again.
 #[test]
 fn whatever_is_accepted_is_loaded_again() {
-    let mut server = Setup::default().line("appendonly no").start();
-    let mut client = server.client();
+    let (mut server, mut client) = Setup::default().line("appendonly no").start().with_client();
     let mut keys = 0;
     for creation in creations() {
         let key = format!("k{keys}");
@@ -69,8 +67,7 @@ fn whatever_is_accepted_is_loaded_again() {
 #[test]
 fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     let Some(peer) = peer() else { return };
-    let theirs = peer_server(&peer);
-    let mut other = theirs.client();
+    let (theirs, mut other) = peer_server(&peer).with_client();
     for key in ["new", "full"] {
         other.expect(&format!("BF.RESERVE {key} 0.01 2 EXPANSION 4294967296"), "+OK");
     }
@@ -79,8 +76,7 @@ fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     assert!(show(&other.cmd("BF.DEBUG full")).contains("bytes:0 bits:1"));
     theirs.save();
     let file = std::fs::read(theirs.dir().join("dump.rdb")).expect("the RDB file");
-    let ours = Setup::default().file("dump.rdb", &file).line("appendonly no").start();
-    let mut client = ours.client();
+    let (_ours, mut client) = Setup::default().file("dump.rdb", &file).line("appendonly no").start().with_client();
     for key in ["new", "full"] {
         let (dump, copy) = (chunks(&mut other, key), format!("copy:{key}"));
         load(&mut client, &copy, &dump);
@@ -106,8 +102,7 @@ fn resident_bytes(client: &mut Client) -> u64 {
 #[test]
 fn pages_of_zeros_are_not_touched() {
     const MOST_BYTES: u64 = 8 << 20;
-    let server = Setup::default().line("appendonly no").line("activedefrag no").start();
-    let mut client = server.client();
+    let (_server, mut client) = Setup::default().line("appendonly no").line("activedefrag no").start().with_client();
     for layout in ["lines", "classic"] {
         client.expect(&format!("BF.RESERVE one 0.001 20000000 NONSCALING LAYOUT {layout}"), "+OK");
         client.expect(&format!("BF.RESERVE two 0.001 20000000 NONSCALING LAYOUT {layout}"), "+OK");

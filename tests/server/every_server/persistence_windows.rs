@@ -5,22 +5,21 @@ use redis::Value;
 
 use crate::every_server::commands_volatile::START;
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
-use rollcall_testkit::client::{add_many, show};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Clock, Server, add_many, show};
 
 /// The error begins with the code word STALE, so that clients need not compare the text.
 #[test]
 fn a_dump_across_slices_is_stale() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     for (family, reserve) in [("BF", "BF.RESERVE k 0.01 100"), ("LC", "LC.RESERVE k")] {
         client.expect(&format!("{reserve} WINDOW 40 MANUAL"), "+OK");
         client.cmd(&format!("{family}.ADD k ann"));
         let begun = client.list(&format!("{family}.SCANDUMP k 0"));
         client.expect(&format!("{family}.ADVANCE k 1"), "+OK");
-        let error = client.error(&format!("{family}.SCANDUMP k {}", show(&begun[0])));
-        assert!(error.starts_with("STALE a slice has begun since the dump did: start again"), "{error}");
+        client.expect(
+            &format!("{family}.SCANDUMP k {}", show(&begun[0])),
+            "-STALE a slice has begun since the dump did: start again*",
+        );
         let again = client.list(&format!("{family}.SCANDUMP k 0"));
         assert_eq!(client.list(&format!("{family}.SCANDUMP k {}", show(&again[0])))[0], Value::Int(0));
         client.cmd("DEL k");
@@ -33,8 +32,8 @@ fn values_are_loaded_after_the_window_has_passed() {
         for lines in [&[][..], &["appendonly yes"], &["appendonly yes", "aof-use-rdb-preamble no"]] {
             for passed in [10, 40, 50, 365 * 86_400] {
                 let clock = Clock::at(START);
-                let mut server = lines.iter().fold(clock.setup(), |setup, line| setup.line(line)).start();
-                let mut client = server.client();
+                let (mut server, mut client) =
+                    lines.iter().fold(clock.setup(), |setup, line| setup.line(line)).start().with_client();
                 client.expect(&reserve(family, "k", "WINDOW 40 SLICES 4"), "+OK");
                 add_many(
                     &mut client,

@@ -6,10 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use redis::cluster::{ClusterClient, ClusterConnection};
-use rollcall_testkit::client::{Client, show, words};
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Client, Clock, Server, cluster, show, words};
 
 /// The Unix time at which a slice of three hours begins.
 const START: u64 = 10_800 * 160_000;
@@ -77,8 +74,7 @@ fn several_caps_admit_to_all_keys_or_to_none() {
 #[test]
 fn a_late_member_expires_with_its_own_slice() {
     let clock = Clock::at(START + 3 * 10_800);
-    let server = clock.setup().start();
-    let mut client = server.client();
+    let (_server, mut client) = clock.setup().start().with_client();
     let options = "WINDOW 43200 SLICES 4";
     client.expect(&format!("LC.INSERT seen {options} ITEMS now"), "1");
     client.expect(&format!("LC.RESERVE late {options} MANUAL"), "+OK");
@@ -95,8 +91,7 @@ fn a_late_member_expires_with_its_own_slice() {
 /// A proxy that knows the keys only of the server's own commands finds the right node by the keys of a script.
 #[test]
 fn a_script_names_the_keys_of_a_set_operation() {
-    let server = Server::start();
-    let mut client = server.client();
+    let (_server, mut client) = Server::start().with_client();
     client.expect("LC.ADD a x y z", "3");
     client.expect("LC.ADD b y", "1");
     let script = "return redis.call('LC.DIFFCARD', #KEYS, unpack(KEYS))";

@@ -6,8 +6,7 @@ use std::path::Path;
 use crate::beside::{MODES, Mode, assert_same_values, fill_classic, fill_counters, fill_lines, values};
 use crate::effects::{appended, appending, sent};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::{Client, wait_until, words};
-use rollcall_testkit::server::{Server, Setup, optional_file};
+use rollcall_testkit::{Client, Server, Setup, optional_file, wait_until, words};
 
 /// Panics unless the replica has the same values as the primary.
 #[track_caller]
@@ -93,8 +92,7 @@ fn follow(primary_mode: Mode) {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for mode in MODES {
         let what = format!("{mode:?} after {primary_mode:?}");
-        let mut primary = primary_mode.setup(&peer).start();
-        let mut client = primary.client();
+        let (mut primary, mut client) = primary_mode.setup(&peer).start().with_client();
         fill(&mut client, primary_mode);
         let defaults = if primary_mode == Mode::All { OTHER_DEFAULTS } else { "" };
         let mut replica = replica_of(&primary, mode, &peer, defaults);
@@ -204,8 +202,7 @@ const SENT: [(&str, &[&str]); 25] = [
 
 #[test]
 fn effects_are_named_after_the_layout_whatever_the_client_said() {
-    let server = appending(Setup::default());
-    let mut client = server.client();
+    let (server, mut client) = appending(Setup::default()).with_client();
     client.expect("LC.ADD n a", "1");
     for (line, expected) in SENT {
         assert_eq!(sent(&mut client, &server, line), expected, "{line}");
@@ -230,8 +227,7 @@ fn effects_are_named_after_the_layout_whatever_the_client_said() {
 fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     // The AOF is turned on while clients write.
-    let mut server = Server::start();
-    let mut client = server.client();
+    let (mut server, mut client) = Server::start().with_client();
     client.expect("BF.RESERVE f 0.01 100000", "+OK");
     let mut item = 0;
     let mut add = |client: &mut Client| {
@@ -251,8 +247,8 @@ fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
 
     // Replicas connect while clients write, with and without a file, and one reconnects.
     for diskless in ["no", "yes"] {
-        let primary = Setup::default().line(&format!("repl-diskless-sync {diskless}")).start();
-        let mut client = primary.client();
+        let (primary, mut client) =
+            Setup::default().line(&format!("repl-diskless-sync {diskless}")).start().with_client();
         client.expect("BF.RESERVE f 0.01 100000", "+OK");
         let mut item = 0;
         let mut add = |client: &mut Client| {

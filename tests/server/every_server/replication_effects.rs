@@ -3,10 +3,10 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, error_text, show, text};
-use rollcall_testkit::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
-use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::Setup;
+use rollcall_testkit::{
+    CHANGES_NOTHING, Client, Pair, Setup, add_many, assert_same, error_text, populate, populate_for_no_change, show,
+    snapshot, text,
+};
 
 #[test]
 fn every_write_leaves_the_replica_equal() {

@@ -4,10 +4,10 @@
 //! A regression test: imports were not exempt from the limits. Redis 8.10.2 reported the move as completed, and every
 //! key above a limit was lost.
 
-use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
-use rollcall_testkit::cluster::{self, add_replica, cluster, cluster_of, ended_moves};
-use rollcall_testkit::fixture::figures;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, Server, Setup, add_many, add_replica, cluster, cluster_of, ended_moves, error_text, figures, show,
+    wait_until,
+};
 
 /// Keys of every kind in one slot of the second node. `?` stands for the key.
 const KEYS: [(&str, &[&str]); 16] = [
@@ -49,8 +49,7 @@ const WRITES: [&str; 13] = [
 fn fill(client: &mut Client) {
     for (key, commands) in KEYS {
         for command in commands {
-            let reply = client.cmd(&command.replace('?', &format!("{{x}}{key}")));
-            assert!(error_text(&reply).is_none(), "{command}: {}", show(&reply));
+            client.run(&command.replace('?', &format!("{{x}}{key}")));
         }
     }
     add_many(client, "LC.ADD {x}many", "member:", 0..20_000);
@@ -76,7 +75,7 @@ fn pair() -> Option<[Server; 2]> {
 /// Starts to move the slot of the keys, which `from` owns.
 fn start_move(from: &Server, to: &Server) {
     let slot = from.client().int("CLUSTER KEYSLOT {x}") as u16;
-    cluster::start_move(from, to, (slot, slot));
+    rollcall_testkit::start_move(from, to, (slot, slot));
 }
 
 /// Waits until some keys have arrived. The server does not show them before the move has ended.

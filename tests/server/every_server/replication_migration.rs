@@ -13,8 +13,7 @@ use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, bytes, chunks, items, load, peer, peer_server, populate, said, with,
 };
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::{Client, error_text, show, text, wait_until};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, error_text, show, text, wait_until};
 
 /// The servers of the service, and the flags that control the writers.
 struct Service<'a> {

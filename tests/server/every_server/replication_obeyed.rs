@@ -9,8 +9,7 @@ use redis::Value;
 
 use crate::effects::appended;
 use crate::every_server::replication_redisbloom::{chunks, items, load, peer, with};
-use rollcall_testkit::client::{Client, error_text, pack, show, text, words};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, error_text, pack, show, text, words};
 
 /// Commands that RedisBloom accepts, each with a key of its own as second word. `true` means that this module rejects
 /// the command from clients.

@@ -11,8 +11,7 @@ use rollcall_core::window::Time;
 
 use crate::cluster::partition::{Partitioned, unite};
 use crate::cluster::{ClusterCounter, ClusterFilter};
-use rollcall_testkit::cluster::{Moving, cluster};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::{Moving, Server, cluster};
 
 const PARTS: u32 = 16;
 const ITEMS: u64 = 16_000;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, text};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, text};
 
 /// The path of RedisBloom's module, if `ROLLCALL_PEER` names one.
 pub fn peer() -> Option<PathBuf> {
@@ -157,8 +156,7 @@ fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     const WHY: &str = "options: expected 64-bit hashes, got a filter of RedisBloom 1.x with 32-bit hashes";
     const OPTIONS: std::ops::Range<usize> = 12..16;
     let Some(peer) = peer() else { return };
-    let theirs = peer_server(&peer);
-    let mut other = theirs.client();
+    let (theirs, mut other) = peer_server(&peer).with_client();
     other.expect("BF.RESERVE made 0.01 100", "+OK");
     let mut dump = chunks(&mut other, "made");
     // RedisBloom still reads filters of version 1.x, which lack the option for 64-bit hashes.
@@ -167,13 +165,12 @@ fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     other.expect("BF.ADD old a", "1");
     assert!(text(&other.list("BF.DEBUG old")[1]).contains("hashwidth:32"));
 
-    let mut ours = Server::with_args("bf-layout classic");
-    let mut one = ours.client();
+    let (mut ours, mut one) = Server::with_args("bf-layout classic").with_client();
     let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"old", b"1", &dump[0].1];
-    assert_eq!(rollcall_testkit::client::show(&one.call(&words)), "-ERR received bad data");
+    assert_eq!(rollcall_testkit::show(&one.call(&words)), "-ERR received bad data");
     let Value::BulkString(payload) = other.call(&["DUMP", "old"]) else { panic!("DUMP old") };
     let words: [&[u8]; 4] = [b"RESTORE", b"old", b"0", &payload];
-    assert_eq!(rollcall_testkit::client::show(&one.call(&words)), "-ERR Bad data format");
+    assert_eq!(rollcall_testkit::show(&one.call(&words)), "-ERR Bad data format");
     one.expect("DBSIZE", "0");
     // The server cannot continue with half of a data set, so it ends.
     one.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, items, load, peer, peer_server, populate, said, with,
 };
-use rollcall_testkit::client::{Client, show, text, wait_until};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, show, text, wait_until};
 
 fn ours() -> Setup {
     Setup::default().args("bf-layout classic").line("appendonly no")
@@ -20,8 +19,7 @@ fn type_of(client: &mut Client, key: &str) -> String {
 #[test]
 fn our_file_is_one_of_redisbloom() {
     let Some(peer) = peer() else { return };
-    let server = ours().start();
-    let mut client = server.client();
+    let (server, mut client) = ours().start().with_client();
     populate(&mut client);
     server.save();
     let file = std::fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
@@ -33,8 +31,7 @@ fn our_file_is_one_of_redisbloom() {
 #[test]
 fn our_aof_is_loaded_there() {
     let Some(peer) = peer() else { return };
-    let server = ours().line("aof-use-rdb-preamble no").start();
-    let mut client = server.client();
+    let (server, mut client) = ours().line("aof-use-rdb-preamble no").start().with_client();
     populate(&mut client);
     client.expect("CONFIG SET appendonly yes", "+OK");
     server.wait_for_aof();
@@ -43,14 +40,14 @@ fn our_aof_is_loaded_there() {
     client.cmd("BF.ADD made a");
     // The base file comes first, then the appended commands.
     let all = server.aof(".aof");
-    let theirs = Setup::default()
+    let (_theirs, mut other) = Setup::default()
         .without_module()
         .module_before(&peer)
         .file("appendonly.aof", &all)
         .line("appendonly yes")
         .line("aof-use-rdb-preamble no")
-        .start();
-    let mut other = theirs.client();
+        .start()
+        .with_client();
     assert_alike(&mut client, &mut other);
     for key in ["after", "later", "made"] {
         assert!(said(&mut client, key) == said(&mut other, key), "{key}");
@@ -105,8 +102,7 @@ fn redisbloom_follows_us_while_clients_write() {
 /// the time to live and is visible to WATCH. A reload of the partially loaded filter changes nothing.
 #[test]
 fn a_filter_changes_its_type_when_it_is_complete() {
-    let source = ours().start();
-    let mut client = source.client();
+    let (source, mut client) = ours().start().with_client();
     client.expect("BF.RESERVE src 0.01 1000", "+OK");
     client.call(&with(&["BF.MADD", "src"], &items("item", 900)));
     let dump = crate::every_server::replication_redisbloom::chunks(&mut client, "src");
@@ -125,7 +121,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("PEXPIREAT k 99999999999999", "1");
         client.expect("DEBUG RELOAD", "+OK");
         assert_eq!(type_of(&mut client, "k"), "RCfilter-");
-        assert!(client.error("BF.EXISTS k a").contains("still loading"));
+        client.expect("BF.EXISTS k a", "-*still loading*");
         watcher.expect("WATCH k", "+OK");
         load(&mut client, "k", &pieces[2..]);
         watcher.expect("MULTI", "+OK");

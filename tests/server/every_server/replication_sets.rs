@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::every_server::commands_sets::{card, members};
 use crate::every_server::commands_volatile::START;
-use rollcall_testkit::clock::Clock;
-use rollcall_testkit::pair::Pair;
+use rollcall_testkit::{Clock, Pair};
 
 fn set(names: &str) -> BTreeSet<String> {
     names.split_whitespace().map(str::to_owned).collect()

@@ -1,8 +1,8 @@
 //! Tests full synchronisation, with and without an RDB file on disk, into an empty replica and into one that has data.
 
-use rollcall_testkit::client::{Client, add_many, show, wait_until, with_items};
-use rollcall_testkit::fixture::{assert_same, populate, snapshot};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, Server, Setup, add_many, assert_same, populate, show, snapshot, wait_until, with_items,
+};
 
 /// Panics unless the server let the module load values directly from the primary's stream, and that succeeded.
 #[track_caller]

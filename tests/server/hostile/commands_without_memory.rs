@@ -6,9 +6,9 @@ use std::process::Command;
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, error_text, shorten, show, text, with_items, words};
-use rollcall_testkit::fixture::populate_for_no_change;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, Server, Setup, add_many, error_text, populate_for_no_change, shorten, show, text, with_items, words,
+};
 
 /// Commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF or RF.
 const WRITES: [&str; 40] = [
@@ -85,8 +85,7 @@ fn writing_commands(client: &mut Client) -> Vec<(String, bool)> {
 /// Every command that may take memory is in `WRITES`, so that new commands cannot be left out of these tests.
 #[test]
 fn every_command_that_may_take_memory_is_rejected_without() {
-    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
-    let mut client = server.client();
+    let (mut server, mut client) = Setup::default().line("maxmemory-policy noeviction").start().with_client();
     let writes = writes();
     for (name, rejected) in writing_commands(&mut client) {
         let forgets = FORGETS.contains(&name.as_str()) || name == "LC.CLEAR";
@@ -118,8 +117,7 @@ fn every_command_that_may_take_memory_is_rejected_without() {
 /// commands.
 #[test]
 fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
-    let mut server = Setup::default().line("maxmemory-policy noeviction").start();
-    let mut client = server.client();
+    let (mut server, mut client) = Setup::default().line("maxmemory-policy noeviction").start().with_client();
     populate_for_no_change(&mut client);
     let made_before = client.int("DBSIZE");
     client.expect("CONFIG SET maxmemory 1", "+OK");

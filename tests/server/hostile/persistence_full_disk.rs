@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until, with_items};
-use rollcall_testkit::fixture::populate_without_ttl;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{
+    Client, Server, Setup, add_many, error_text, populate_without_ttl, show, wait_until, with_items,
+};
 
 /// A disk that a test can fill and empty.
 #[derive(Clone, Copy)]
@@ -98,8 +98,7 @@ fn digest(client: &mut Client) -> String {
 fn a_disk_fills(disk: Disk, preamble: &str) {
     let Some(setup) = disk.setup() else { return };
     let setup = setup.line("appendonly yes").line("appendfsync everysec").line("rdbcompression no");
-    let mut server = setup.line(&format!("aof-use-rdb-preamble {preamble}")).start();
-    let mut client = server.client();
+    let (mut server, mut client) = setup.line(&format!("aof-use-rdb-preamble {preamble}")).start().with_client();
     populate_without_ttl(&mut client);
     client.expect("BF.RESERVE bf:big 0.01 100000", "+OK");
     add_many(&mut client, "BF.MADD bf:big", "item:", 0..50_000);

@@ -4,9 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use rollcall_testkit::client::{Client, add_many, wait_until};
-use rollcall_testkit::fixture::{assert_same, populate_without_ttl, snapshot};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::{Client, Server, Setup, add_many, assert_same, populate_without_ttl, snapshot, wait_until};
 
 /// Makes the child wait 30,000 microseconds after each key, so that a save takes more than a second.
 const DELAY: &str = "CONFIG SET rdb-key-save-delay 30000";
@@ -38,8 +36,7 @@ fn wait_no_child(client: &mut Client) {
 }
 
 fn populated(setup: Setup) -> Server {
-    let server = setup.start();
-    let mut client = server.client();
+    let (server, mut client) = setup.start().with_client();
     populate_without_ttl(&mut client);
     client.expect("BF.RESERVE bf:big 0.01 1000000", "+OK");
     add_many(&mut client, "BF.MADD bf:big", "item:", 0..20_000);
@@ -51,8 +48,7 @@ fn populated(setup: Setup) -> Server {
 fn a_killed_save_costs_nothing_but_the_save() {
     for preamble in ["yes", "no"] {
         let setup = Setup::default().line("appendonly yes").line(&format!("aof-use-rdb-preamble {preamble}"));
-        let mut server = populated(setup);
-        let mut client = server.client();
+        let (mut server, mut client) = populated(setup).with_client();
         server.save();
         let saved = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
         client.expect(DELAY, "+OK");

@@ -7,9 +7,7 @@ use std::fs;
 
 use crate::fake_primary::{Asking, FakePrimary, Framing};
 use crate::kinds::{KINDS, make};
-use rollcall_testkit::client::{Client, wait_until};
-use rollcall_testkit::fixture::populate_without_ttl;
-use rollcall_testkit::server::{Server, Setup, is_thorough};
+use rollcall_testkit::{Client, Server, Setup, is_thorough, populate_without_ttl, wait_until};
 
 /// The RDB file of one value.
 struct Sample {
@@ -65,8 +63,7 @@ const SHARED_BYTES: i64 = 16 << 10;
 /// Cuts every sample at several positions, then sends it completely. `old` is the data set that the replica has before:
 /// an RDB and its digest.
 fn sweep(setup: Setup, old: Option<&(Vec<u8>, String)>, samples: &[Sample], few: Option<usize>) {
-    let mut replica = setup.start();
-    let mut client = replica.client();
+    let (mut replica, mut client) = setup.start().with_client();
     let empty = client.text("DEBUG DIGEST");
     let mut num_cuts = 0;
     let mut held_at_first = None;
