@@ -11,16 +11,12 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::Partial;
 use rollcall_core::window::{ClockSource, Time, Window};
 
-use rollcall_fuzz::values::{counter, counter_with_window, cut_after, filter, windowed, windowed_counter};
+use rollcall_fuzz::values::{
+    counter, counter_with_window, cut_after, digest_of as digest, filter, payload_of, windowed, windowed_counter,
+};
 
 /// The strings that a digest is made of.
 type Digest = Vec<Vec<u8>>;
-
-fn digest<T: Value>(value: &T) -> Digest {
-    let mut digest = Vec::new();
-    value.digest(&mut |bytes| digest.push(bytes.to_vec()));
-    digest
-}
 
 fn digest_of_loading<L: Partial>(loading: &L) -> Digest {
     let mut digest = Vec::new();
@@ -30,7 +26,7 @@ fn digest_of_loading<L: Partial>(loading: &L) -> Digest {
 
 /// The stored form of a value: its header and its payload.
 fn stored<T: Value>(value: &T) -> (Vec<u8>, Vec<u8>) {
-    (value.header(), value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect())
+    (value.header(), payload_of(value))
 }
 
 /// The stored form of a value, in which bits can be changed.

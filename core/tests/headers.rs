@@ -21,11 +21,6 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     values::filter(params, bloom::BitLayout::Lines, items)
 }
 
-/// The bitmaps of a filter, end to end.
-fn bits_of(filter: &BloomFilter) -> Vec<u8> {
-    filter.chain().iter().flat_map(|one| one.as_bytes()).copied().collect()
-}
-
 /// The error of loading a damaged dump.
 fn error<T: Value>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
@@ -62,11 +57,20 @@ fn rejected_field<T: Value>(header: Vec<u8>) -> &'static str {
     }
 }
 
+/// A range of a header, the bytes that replace it, and the field that the error names.
+type Case<'a> = (Range<usize>, &'a [u8], &'static str);
+
+fn check_cases<T: Value>(header: &[u8], cases: &[Case]) {
+    for (range, bytes, field) in cases {
+        assert_eq!(rejected_field::<T>(forged(header, range.clone(), bytes)), *field, "at {range:?}: {bytes:?}");
+    }
+}
+
 #[test]
 fn forged_filter_headers_are_rejected_by_field() {
     let header = filter(100, 2, 1000).header();
     assert_eq!(header[..8], *b"\xf1\x02\x01\x64\x02\x07\x04\x02");
-    let cases: [(Range<usize>, &[u8], &str); 22] = [
+    let cases: &[Case] = &[
         (0..1, b"\xf2", "version"),
         (0..1, b"\xf0", "version"),
         // No kind of filter has this first byte, and RedisBloom's headers have no kind byte.
@@ -91,23 +95,18 @@ fn forged_filter_headers_are_rejected_by_field() {
         (8..9, b"\x81\x0c", "num_items"),
         (9..10, b"\x02", "lines_per_item"),
     ];
-    for (range, bytes, field) in cases {
-        let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
-        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
-    }
+    check_cases::<BloomFilter>(&header, cases);
     // The form and the length of the payload.
     let (empty, end) = (filter(10, 2, 0).header(), header.len() - 4);
     assert_eq!(empty, forged(&empty, 0..12, b"\xf1\x02\x01\x0a\x02\x07\x01\x01\0\x01\x07\x02"));
-    for (range, bytes, field) in [
+    let cases: &[Case] = &[
         (11..12, &b"\x03"[..], "payload form"),
         (11..12, b"\x01", "payload length"),
         (11..13, b"\0\0", "header length"),
         (12..13, b"\x01", "coded payload"),
         (12..13, b"\0\0", "coded payload"),
-    ] {
-        let rejected = rejected_field::<BloomFilter>(forged(&empty, range.clone(), bytes));
-        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
-    }
+    ];
+    check_cases::<BloomFilter>(&empty, cases);
     assert_eq!(rejected_field::<BloomFilter>(forged(&header, end..end, b"\0")), "payload length");
     assert_eq!(rejected_field::<BloomFilter>(forged(&header, end - 1..end, b"")), "payload length");
     // A header of a few bytes must not cause an allocation of many megabytes.
@@ -128,7 +127,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
     assert_eq!(header[21..28], [3, 0, 1, 1, 20, 2, 5]);
     assert_eq!(header[28..39], [1, 0, 2, 1, 25, 2, 5, 2, 45, 2, 6]);
     assert_eq!(header[39..47], [0, 0, 1, 1, 5, 2, 5, 1]);
-    let cases: [(Range<usize>, &[u8], &str); 47] = [
+    let cases: &[Case] = &[
         (0..1, b"\xe2", "version"),
         (0..1, b"\xe0", "version"),
         (1..3, &long_rate(f64::NAN), "error rate"),
@@ -180,10 +179,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (46..47, b"\0", "header length"),
         (47..48, b"", "payload length"),
     ];
-    for (range, bytes, field) in cases {
-        let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
-        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
-    }
+    check_cases::<BloomFilter>(&header, cases);
     // Valid changes: a manual clock, a volatile window, the largest numbers of renewed items, and a newest generation
     // that is empty.
     for (range, bytes) in
@@ -321,7 +317,7 @@ fn generations_share_the_sub_filters_that_there_may_be() {
 fn forged_counter_headers_are_rejected_by_field() {
     let header = counter(0.01, 250, 40).header();
     assert_eq!(header[..11], *b"\xc1\0\x02\x01\xfa\x01\x80\x80\x01\x07\x01");
-    let cases: [(Range<usize>, &[u8], &str); 15] = [
+    let cases: &[Case] = &[
         (0..1, b"\xc2", "version"),
         (0..1, b"\xf1", "kind"),
         (1..2, b"\x02", "representation"),
@@ -338,10 +334,7 @@ fn forged_counter_headers_are_rejected_by_field() {
         (11..11, b"\0\0", "members"),
         (10..10, b"\x01\x80", "members"),
     ];
-    for (range, bytes, field) in cases {
-        let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
-        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
-    }
+    check_cases::<Counter>(&header, cases);
     // The header claims a payload longer than any counter with these parameters has.
     let end = header.len() - 4;
     let out_of_line = |sum| rejected_field::<Counter>(forged(&header, 10..end, &[b"\0", LARGEST, sum].concat()));
@@ -351,7 +344,7 @@ fn forged_counter_headers_are_rejected_by_field() {
     let (header, end) = (estimate.header(), estimate.header().len() - 4);
     assert_eq!(header[8..16], *b"\x07\x0b\x06\x14\x0d\x01\x04\x01");
     assert_eq!(header[16..18], *b"\x01\x01");
-    let cases: [(Range<usize>, &[u8], &str); 11] = [
+    let cases: &[Case] = &[
         (9..10, b"\x82\x80\x04", "lower bound"),
         // A counter without taken slots would be exact.
         (10..17, b"\0", "representation"),
@@ -366,10 +359,7 @@ fn forged_counter_headers_are_rejected_by_field() {
         (16..17, b"\x02", "coded payload"),
         (17..end, &[b"\0", LARGEST].concat(), "payload length"),
     ];
-    for (range, bytes, field) in cases {
-        let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
-        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
-    }
+    check_cases::<Counter>(&header, cases);
     assert_eq!(rejected_field::<Counter>(forged(&header, end..end, b"\0")), "segments");
     assert_eq!(rejected_field::<Counter>(forged(&header, 9..end, b"\0\0\x01")), "representation");
 }
@@ -379,7 +369,8 @@ fn forged_counter_headers_are_rejected_by_field() {
 #[test]
 fn small_payloads_may_come_out_of_line() {
     let whole = filter(10, 2, 5);
-    let (header, bits) = (whole.header(), bits_of(&whole));
+    let header = whole.header();
+    let bits: Vec<u8> = whole.chain().iter().flat_map(|one| one.as_bytes()).copied().collect();
     let out_of_line = forged(&header, 11..header.len() - 4, b"\0");
     let as_it_is = forged(&header, 11..header.len() - 4, &[b"\x01", &bits[..]].concat());
     assert!(same_dump(&persist::load::<BloomFilter, _>([(1, as_it_is)], &Unlimited).unwrap(), &whole));

@@ -12,6 +12,7 @@ use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, piec
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
+use rollcall_fuzz::values::payload_of as payload;
 
 /// A filter of 20 kB with several sub-filters.
 fn filter(make: impl FnOnce(Params) -> BloomFilter) -> BloomFilter {
@@ -46,10 +47,6 @@ fn counters() -> [Counter; 2] {
         counter(0.0025, 0, 0).with_window(Window::new(60, 4, 250, ClockSource::Manual).unwrap(), 9).unwrap();
     (0..100_000u32).for_each(|member| drop(windowed.live(Time::Reached).add(member.to_le_bytes(), &Unlimited)));
     [counter(0.01, 20_000, 16_000), windowed]
-}
-
-fn payload<T: Value>(value: &T) -> Vec<u8> {
-    value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
 }
 
 /// Loads a value piece by piece, and checks that each piece is stored at the announced address. Returns the length of
@@ -127,7 +124,7 @@ fn classic_filters_alone_are_whole_without_the_rest() {
             Ok(begun) => {
                 assert_eq!(filter.layout(), BitLayout::Classic);
                 let zeros = vec![0; payload.len() - half.len()];
-                assert!(self::payload(&begun) == [half, &zeros].concat());
+                assert!(crate::payload(&begun) == [half, &zeros].concat());
             }
         }
     }

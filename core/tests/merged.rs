@@ -14,7 +14,7 @@ use rollcall_core::window::{ClockSource, Time, Window};
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload::{Form, encode_as};
 use rollcall_fuzz::random::Random;
-use rollcall_fuzz::values::{rdb_of, rdb_of_filter};
+use rollcall_fuzz::values::{digest_of as digest, payload_of, rdb_of, rdb_of_filter};
 
 /// Error rates with which counters have each of their layouts.
 const ERRORS: [f64; 9] = [0.25, 0.03, 0.02, 0.015, 0.01, 0.0075, 0.005, 0.004, 0.0025];
@@ -80,12 +80,6 @@ fn both<T: Value + Value + Clone>(
 
 fn renews<T: Value>(value: &T) -> bool {
     value.window().is_none() || value.renews()
-}
-
-fn digest<T: Value>(value: &T) -> Vec<Vec<u8>> {
-    let mut digest = Vec::new();
-    value.digest(&mut |bytes| digest.push(bytes.to_vec()));
-    digest
 }
 
 /// Members in the order in which they are added, some of them more than once.
@@ -164,7 +158,7 @@ fn slots(counter: &Counter) -> Vec<u8> {
         let bound = (0..3).fold(if header[2] == 0 { 11 } else { 4 }, |at, _| number(at));
         header.drain(bound..number(bound));
     }
-    header.extend(counter.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()));
+    header.extend(payload_of(counter));
     header
 }
 
@@ -175,7 +169,7 @@ fn filters_have_the_same_bits() {
     let mut check = |empty: BloomFilter, number: usize, most_off: f64| {
         let members = members(number, of_any_form, &mut random);
         let (whole, merged) = both(&empty, &members, saved_filter, &mut random);
-        assert!(bits(&merged) == bits(&whole), "{empty:?}");
+        assert!(payload_of(&merged) == payload_of(&whole), "{empty:?}");
         let distinct = members.iter().map(|(_, member)| member).collect::<BTreeSet<_>>().len() as f64;
         let off = merged.num_items() as f64 / distinct - 1.0;
         assert!(off.abs() <= most_off, "{off} in {empty:?}");
@@ -194,8 +188,4 @@ fn filters_have_the_same_bits() {
         // So rare that no member is mistaken for one of another slice.
         check(BloomFilter::windowed(of(1e-9, 50_000), windowing, SLICES.start, &Unlimited).unwrap(), 9_000, most_off);
     }
-}
-
-fn bits(filter: &BloomFilter) -> Vec<u8> {
-    filter.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
 }

@@ -15,10 +15,10 @@ use rollcall_core::counting::Counter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, push_chunk};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter};
 
-use rollcall_fuzz::payload;
-use rollcall_fuzz::values::{Dump, filter_of_rdb, load_rdb, same_dump};
+use rollcall_fuzz::payload::{self, from_hex};
+use rollcall_fuzz::values::{Dump, filter_of_rdb, from_chunks, load_rdb, same_dump};
 
 #[path = "golden/whole.rs"]
 mod whole;
@@ -52,18 +52,9 @@ fn stored(path: &Path) -> (Vec<u8>, Dump) {
     if text.contains("XXH3") {
         return whole::read(&fs::read(path.with_extension("whole")).unwrap());
     }
-    let bytes = |hex: &str| {
-        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect::<Vec<u8>>()
-    };
-    let payload = text.lines().find_map(|line| line.strip_prefix("payload ")).map(bytes).unwrap();
+    let payload = text.lines().find_map(|line| line.strip_prefix("payload ")).map(from_hex).unwrap();
     let chunks = text.lines().filter_map(|line| line.strip_prefix("chunk ")?.split_once(' '));
-    (payload, chunks.map(|(next, hex)| (next.parse().unwrap(), bytes(hex))).collect())
-}
-
-fn from_chunks<L: Partial>(chunks: &Dump) -> L {
-    let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
-    chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
-    loading
+    (payload, chunks.map(|(next, hex)| (next.parse().unwrap(), from_hex(hex))).collect())
 }
 
 fn received<L: Partial>(fields: &[rollcall_fuzz::fields::Field], chunks: &Dump) -> u64 {

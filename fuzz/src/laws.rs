@@ -7,6 +7,7 @@ use rollcall_core::unstable::persist::{Partial, dump_partial, push_chunk, rdb, s
 use crate::family::{Family, load_ours};
 use crate::fields::written;
 use crate::limit::Limit;
+use crate::values::payload_of;
 
 /// Size limit for loading a value again, in bytes. Every value that is checked is smaller.
 const LOADED_BYTES: u64 = 64 << 20;
@@ -65,8 +66,7 @@ fn check_stored<T: Family>(value: &T) {
 
 /// Checks that a value can be loaded in two parts, and that it can be saved and loaded in between.
 fn check_cut<T: Family>(value: &T, cut: u64) {
-    let mut payload = Vec::new();
-    value.payload().pieces(usize::MAX).for_each(|(_, piece)| payload.extend_from_slice(&piece));
+    let payload = payload_of(value);
     if payload.is_empty() {
         return;
     }

@@ -133,6 +133,11 @@ pub fn module_value(type_name: &str, encoding: u64) -> Vec<u8> {
     [&[MODULE_VALUE, 0x81][..], &(name << 10 | encoding).to_be_bytes()].concat()
 }
 
+/// The bytes that these hexadecimal digits spell.
+pub fn from_hex(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits")).collect()
+}
+
 /// Splits a payload into the value and the RDB version.
 pub fn split(payload: &[u8]) -> (&[u8], &[u8]) {
     let end = payload.len() - FOOTER_BYTES;

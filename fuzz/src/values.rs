@@ -6,7 +6,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Partial, PartialFilter, dump_partial, rdb, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialFilter, dump_partial, push_chunk, rdb, redisbloom};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::fields::{Field, Fields, written};
@@ -82,10 +82,28 @@ pub fn cut_after<T: Value>(value: &T, bytes: u64) -> T::Partial {
     loading
 }
 
+/// The partially loaded value after these chunks, of which the first is the header.
+pub fn from_chunks<L: Partial>(chunks: &Dump) -> L {
+    let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
+    chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
+    loading
+}
+
+/// All bytes of a value's payload.
+pub fn payload_of<T: Value>(value: &T) -> Vec<u8> {
+    value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
+}
+
+/// The strings that a value's digest is made of.
+pub fn digest_of<T: Value>(value: &T) -> Vec<Vec<u8>> {
+    let mut digest = Vec::new();
+    value.digest(&mut |bytes| digest.push(bytes.to_vec()));
+    digest
+}
+
 /// Completes the partially loaded value with the rest of the payload of `value`.
 pub fn completed<T: Value>(mut loading: T::Partial, value: &T) -> T {
-    let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
-    loading.push(&payload[loading.received_bytes() as usize..]).unwrap();
+    loading.push(&payload_of(value)[loading.received_bytes() as usize..]).unwrap();
     loading.finish().unwrap()
 }
 

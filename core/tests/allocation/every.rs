@@ -24,7 +24,9 @@ use rollcall_core::window::{ClockSource, Time, Window};
 use crate::counters::same_counter;
 use crate::failing::with_failure_from;
 use rollcall_fuzz::fields::Fields;
-use rollcall_fuzz::values::{counter, cut_after, dump_of, filter, rdb_of, rdb_of_filter, windowed, windowed_counter};
+use rollcall_fuzz::values::{
+    counter, cut_after, dump_of, filter, payload_of, rdb_of, rdb_of_filter, windowed, windowed_counter,
+};
 
 /// The environment variable with the task of a child process: the number of an operation, and the number of the first
 /// allocation that fails in it.
@@ -303,11 +305,7 @@ fn of_counters() -> Operations {
 fn stored<T: Value + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T, &T) -> bool) -> Operations {
     let name = |what: &str| format!("{what} a {kind}");
     let half = move || cut_after(&make(), make().payload().len() / 2);
-    let rest = move || {
-        let value = make();
-        let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
-        (half(), payload)
-    };
+    let rest = move || (half(), payload_of(&make()));
     let push = |(loading, payload): &mut (T::Partial, Vec<u8>)| {
         let from = loading.received_bytes() as usize;
         if from < payload.len() { loading.push(&payload[from..]) } else { Ok(()) }

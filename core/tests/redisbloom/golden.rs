@@ -9,6 +9,7 @@ use rollcall_core::unstable::bloom::classic::Rules;
 use rollcall_core::unstable::persist::{redisbloom, scandump};
 use rollcall_core::window::Time;
 
+use rollcall_fuzz::payload::from_hex;
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{
     Dump, Fields, HeaderOf, Link, classic, dump_of, grown, item, params, rules, written,
@@ -30,10 +31,6 @@ struct Golden {
     chunks: Dump,
     rdb_encoding: u32,
     rdb: Vec<Field>,
-}
-
-fn from_hex(hex: &str) -> Vec<u8> {
-    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
 }
 
 fn golden(text: &str) -> Golden {

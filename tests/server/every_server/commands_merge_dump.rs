@@ -10,7 +10,7 @@ use rollcall_core::persist;
 use crate::effects::appending;
 use crate::events::{events_so_far, subscriber};
 use crate::kinds::{KINDS, make};
-use rollcall_fuzz::payload::{forge, split};
+use rollcall_fuzz::payload::{forge, from_hex, split};
 use rollcall_testkit::{Client, Pair, Server, Setup, Version, add_many, error_text, show};
 
 /// Runs `MERGEDUMP` for counters or filters.
@@ -86,9 +86,7 @@ fn payloads_of_every_server_are_merged() {
         for line in lines.lines() {
             let mut words = line.splitn(4, ' ');
             let [family, digest, hex, name] = std::array::from_fn(|_| words.next().expect("four words"));
-            let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
-            let payload: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
-            let reply = merge_dump(&mut client, family, "key", &[&payload]);
+            let reply = merge_dump(&mut client, family, "key", &[&from_hex(hex)]);
             assert_eq!(show(&reply), "+OK", "{name} of {}", path.display());
             assert_eq!(client.digest("key"), digest, "{name} of {}", path.display());
             client.cmd("DEL key");

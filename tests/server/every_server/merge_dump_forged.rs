@@ -6,7 +6,7 @@ use std::path::Path;
 
 use redis::Value;
 use rollcall_fuzz::fields::Field;
-use rollcall_fuzz::payload::{decode, encode, forge, split};
+use rollcall_fuzz::payload::{decode, encode, forge, from_hex, split};
 use rollcall_testkit::{Server, error_text, show};
 
 #[path = "../../../core/tests/golden/whole.rs"]
@@ -58,10 +58,6 @@ impl Golden {
         let command = format!("{}.MERGEDUMP", self.family());
         [command.as_bytes(), key.as_bytes(), payload].map(<[u8]>::to_vec).into()
     }
-}
-
-fn from_hex(hex: &str) -> Vec<u8> {
-    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex")).collect()
 }
 
 /// The payload of RedisBloom's value in a file with one line for each field.
