@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::dashboard::state;
 use crate::devtools::Browser;
 use crate::pages::Pages;
-use crate::{add_grown, server_on, tool, url};
+use crate::{add_grown, server_on, started, tool, url};
 use rollcall_testkit::{Server, add_many};
 
 /// A key name that contains markup. The script in it would run if the page did not escape the name.
@@ -125,8 +125,7 @@ fn copies_and_explains(browser: &mut Browser) {
 #[test]
 fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     let Some(mut browser) = Browser::start() else { return };
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     add_grown(&mut client);
     client.expect("BF.RESERVE tight 0.01 1000 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD tight", "item:", 0..985);

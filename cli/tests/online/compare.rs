@@ -1,7 +1,7 @@
 //! Tests `compare`, which compares keys with sets.
 
-use crate::{tool, url};
-use rollcall_testkit::{Client, Server, add_many};
+use crate::{started, tool};
+use rollcall_testkit::{Client, add_many};
 
 /// Adds counters, each with a set of the same members. The sizes are between 300 and 6,000.
 fn counters(client: &mut Client, number: u64) {
@@ -15,8 +15,7 @@ fn counters(client: &mut Client, number: u64) {
 
 #[test]
 fn counters_agree_with_their_sets_within_their_errors() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     counters(&mut client, 60);
     for map in ["set:{}", "log:{}"] {
         let all = ["--json", "compare", "--pattern", "count:*", "--map", map, "--url", &to];
@@ -44,14 +43,13 @@ fn counters_agree_with_their_sets_within_their_errors() {
         let words = crate::with_items(&format!("SREM set:{key}"), &format!("{key}:"), 0..size / 20);
         client.call(&words);
     }
-    let wrong = tool(&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to]).expect(1);
-    assert!(wrong.err.contains("the counters count more than their sets"), "{}", wrong.err);
+    tool(&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to])
+        .fails(1, "the counters count more than their sets");
 }
 
 #[test]
 fn every_member_of_a_set_is_looked_for_in_its_filter() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     client.expect("BF.RESERVE seen 0.0001 10000", "+OK");
     add_many(&mut client, "BF.MADD seen", "item:", 0..5000);
     add_many(&mut client, "SADD members", "item:", 0..5000);
@@ -65,8 +63,7 @@ fn every_member_of_a_set_is_looked_for_in_its_filter() {
         assert_eq!(report["compared"][0]["members"], if set == "members" { 5000 } else { 500 });
     }
     client.expect("SADD members forgotten", "1");
-    let missing = tool(&["compare", "seen", "members", "--url", &to]).expect(1);
-    assert!(missing.out.contains("forgotten"), "{}", missing.out);
+    let missing = tool(&["compare", "seen", "members", "--url", &to]).shows(1, "forgotten");
     assert!(missing.err.contains("1 members are not in their filters"), "{}", missing.err);
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
@@ -87,8 +84,7 @@ fn every_member_of_a_set_is_looked_for_in_its_filter() {
     assert!(both.ends_with(last), "{both}");
     // A regression test: an equal number of different members counted as equal.
     client.expect("SADD others b c d", "3");
-    let ended = tool(&["compare", "exact", "others", "--url", &to]).expect(1);
-    assert!(ended.out.contains("1 counter: 1 with other members than the set"), "{}", ended.out);
+    tool(&["compare", "exact", "others", "--url", &to]).shows(1, "1 counter: 1 with other members than the set");
     let report = tool(&["--json", "compare", "exact", "others", "--url", &to]).expect(1).json();
     let row = &report["compared"][0];
     assert_eq!((&row["wrong"], &row["missing"], &row["misses"][0]), (&true.into(), &1.into(), &"d".into()), "{report}");
@@ -96,12 +92,10 @@ fn every_member_of_a_set_is_looked_for_in_its_filter() {
     tool(&["compare", "exact", "--file", &path("lines"), "--url", &to]).expect(1);
     tool(&["compare", "exact", "three", "--url", &to]).expect(0);
     client.expect("SADD three d", "1");
-    let wrong = tool(&["compare", "exact", "three", "--url", &to]).expect(1);
-    assert!(wrong.err.contains("1 counters differ from their sets, and not by chance"), "{}", wrong.err);
+    tool(&["compare", "exact", "three", "--url", &to]).fails(1, "1 counters differ from their sets, and not by chance");
     // A regression test: an exact counter was called one that estimates, where the HyperLogLog is the estimate.
     client.expect("PFADD log a b c", "1");
     let log = tool(&["compare", "exact", "log", "--url", &to]).expect(0).out;
     assert!(log.contains("\n1 estimate; differences in standard errors: mean ") && !log.contains("counter"), "{log}");
-    let log = tool(&["compare", "seen", "log", "--url", &to]).expect(3);
-    assert!(log.err.contains("it is a HyperLogLog"), "{}", log.err);
+    tool(&["compare", "seen", "log", "--url", &to]).fails(3, "it is a HyperLogLog");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{tool, tool_with, url};
+use crate::{started, tool, tool_with, url};
 use rollcall_testkit::{Server, Setup};
 
 #[test]
@@ -42,16 +42,13 @@ fn what_went_wrong_is_said_with_what_to_do() {
     tool(&["top", "--url", &url(&plain)]).expect(0);
     // A password for a server that has none is an error.
     for given in [format!("redis://:word@127.0.0.1:{}", plain.port()), format!(":word@127.0.0.1:{}", plain.port())] {
-        let ended = tool(&["top", "--url", &given]).expect(3);
-        assert!(ended.err.contains("asks for no password: give none"), "{}", ended.err);
+        let ended = tool(&["top", "--url", &given]).fails(3, "asks for no password: give none");
         assert!(!ended.err.contains("word@"), "{}", ended.err);
     }
     let args = ["import", "-", "k", "--kind", "filter", "--create", "CAPACITY 10", "--url", &url(&plain)];
-    let ended = tool_with(&args, b"a\n", &[]).expect(3);
-    assert!(ended.err.contains("the module is not loaded there"), "{}", ended.err);
+    tool_with(&args, b"a\n", &[]).fails(3, "the module is not loaded there");
     tool(&["top", "--no-such-option"]).expect(2);
-    let tls = tool(&["top", "--insecure", "--url", &url(&plain)]).expect(2);
-    assert!(tls.err.contains("are for TLS"), "{}", tls.err);
+    tool(&["top", "--insecure", "--url", &url(&plain)]).fails(2, "are for TLS");
 }
 
 /// A regression test: connecting by TLS to a server without TLS took a minute, and the error suggested a firewall.
@@ -61,8 +58,8 @@ fn a_server_without_tls_says_so() {
     let server = Server::start();
     server.client().expect("CONFIG SET requirepass word", "+OK");
     for user in ["", ":word@"] {
-        let ended = tool(&["top", "--url", &format!("rediss://{user}127.0.0.1:{}", server.port())]).expect(3);
-        assert!(ended.err.contains("it speaks without TLS"), "{}", ended.err);
+        let ended = tool(&["top", "--url", &format!("rediss://{user}127.0.0.1:{}", server.port())])
+            .fails(3, "it speaks without TLS");
         assert!(ended.err.contains("a URL of redis:// is without TLS"), "{}", ended.err);
     }
 }
@@ -112,8 +109,7 @@ fn tls_is_a_way_in() {
     };
     server.client().expect("LC.ADD k a", "1");
     let tls = format!("rediss://localhost:{tls_port}");
-    let unknown = tool(&["top", "--url", &tls]).expect(3);
-    assert!(unknown.err.contains("--cacert FILE"), "{}", unknown.err);
+    tool(&["top", "--url", &tls]).fails(3, "--cacert FILE");
     let (ca, cert, key) = (path("ca.crt"), path("server.crt"), path("server.key"));
     // A regression test: if the server required a client certificate, the tool suggested --cacert.
     let without = tool(&["top", "--url", &tls, "--cacert", &ca]).expect(3);
@@ -202,8 +198,7 @@ fn the_rights_that_the_document_names_are_enough() {
 /// A regression test: `top` and the exporter marked every key as recently used, which affects LRU and LFU eviction.
 #[test]
 fn reading_is_no_use_of_a_key() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (server, mut client, to) = started();
     // With these options, the LFU counter grows with every use and never decays.
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
     client.cmd("BF.MADD f a b");

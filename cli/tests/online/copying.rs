@@ -1,6 +1,6 @@
 //! Tests `copy` between servers that nobody writes to.
 
-use crate::{peer, peer_server, stopped, tool, tool_with, url};
+use crate::{copy, peer, peer_server, stopped, tool, tool_with, url};
 use rollcall_testkit::{Client, Server, Setup, add_many, wait_until};
 
 /// Adds filters that both modules can load, to a server with this module or with RedisBloom.
@@ -68,16 +68,14 @@ fn everything_of_ours_goes_to_another_server_of_ours() {
     // Equal keys are skipped. Different ones are rejected before any key is moved, and replaced with `--replace`.
     there.expect("LC.ADD exact d", "1");
     there.expect("DEL lines", "1");
-    let again = tool(&["--json", "copy", &url(&one), &url(&other), "--watch", "0"]).expect(3);
-    assert!(again.err.contains("1 keys cannot be moved, so none was"), "{}", again.err);
+    let again = tool(&["--json", "copy", &url(&one), &url(&other), "--watch", "0"])
+        .fails(3, "1 keys cannot be moved, so none was");
     assert!(again.out.contains("another value there: --replace replaces it"), "{}", again.out);
     there.expect("EXISTS lines", "0");
-    let replaced = tool(&["copy", &url(&one), &url(&other), "--watch", "0", "--replace"]).expect(0);
-    assert!(replaced.out.contains("2 moved, 9 equal already"), "{}", replaced.out);
+    copy(&one, &other, &["--replace"]).shows(0, "2 moved, 9 equal already");
     assert_eq!(there.digest("exact"), client.digest("exact"));
     assert_eq!(there.digest("lines"), client.digest("lines"));
-    let same = tool(&["copy", &url(&one), &url(&one)]).expect(3);
-    assert!(same.err.contains("the same server"), "{}", same.err);
+    tool(&["copy", &url(&one), &url(&one)]).fails(3, "the same server");
 }
 
 #[test]
@@ -90,18 +88,17 @@ fn filters_of_redisbloom_come_and_go_back() {
     let items: String = (8000..16_000).map(|n| format!("item:{n}\n")).collect();
     std::fs::write(&sample, items).expect("the sample is written");
     let sample = sample.to_str().expect("a path");
-    tool(&["copy", &url(&theirs), &url(&server), "--watch", "0", "--sample", sample]).expect(0);
+    copy(&theirs, &server, &["--sample", sample]).expect(0);
     let mut here = server.client();
     assert_eq!(here.int("DBSIZE"), 4);
     ours(&mut here);
     // Keys that RedisBloom cannot load are reported before any key is moved.
-    let rejected = tool(&["copy", &url(&server), &url(&back), "--watch", "0"]).expect(3);
-    assert!(rejected.err.contains("7 keys cannot be moved, so none was"), "{}", rejected.err);
+    let rejected = copy(&server, &back, &[]).fails(3, "7 keys cannot be moved, so none was");
     assert!(rejected.out.contains("knows only filters of LAYOUT classic"), "{}", rejected.out);
     assert!(rejected.out.contains("no counters (LC.*)"), "{}", rejected.out);
     let mut there = back.client();
     assert_eq!(there.int("DBSIZE"), 0);
-    tool(&["copy", &url(&server), &url(&back), "--watch", "0", "--skip-rejected", "--sample", sample]).expect(1);
+    copy(&server, &back, &["--skip-rejected", "--sample", sample]).expect(1);
     assert_eq!(there.int("DBSIZE"), 4);
     for key in CLASSIC {
         assert!(there.chunks("BF", key) == source.chunks("BF", key), "{key}");
@@ -123,7 +120,7 @@ fn values_come_and_go_beside_redisbloom() {
     let folder = tempfile::tempdir().expect("a folder");
     let sample = folder.path().join("sample").to_str().expect("a path").to_owned();
     std::fs::write(&sample, "item:1\nitem:2\nabsent\n").expect("a sample");
-    tool(&["copy", &url(&all), &url(&beside), "--watch", "0", "--sample", &sample]).expect(0);
+    copy(&all, &beside, &["--sample", &sample]).expect(0);
     let mut there = beside.client();
     assert_eq!(digests(&mut there), before);
     for key in CLASSIC {
@@ -139,7 +136,7 @@ fn values_come_and_go_beside_redisbloom() {
     tool_with(&["import", "-", "again", "--url", &url(&beside)], b"more\n", &[]).expect(0);
     there.expect("RF.EXISTS again more", "1");
     there.expect("DEL again", "1");
-    tool(&["copy", &url(&beside), &url(&all), "--watch", "0"]).expect(0);
+    copy(&beside, &all, &[]).expect(0);
     assert_eq!(digests(&mut all.client()), before);
     all.client().expect("BF.MEXISTS grown item:1 item:8999", "[1, 1]");
 }
@@ -183,11 +180,9 @@ fn keys_that_are_partially_loaded_and_servers_without_a_module_are_rejected() {
     client.expect("BF.RESERVE whole 0.01 10000", "+OK");
     let dump = client.chunks("BF", "whole");
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", dump[0].0.as_bytes(), &dump[0].1]);
-    let rejected = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
-    assert!(rejected.out.contains("still loading: 0 of"), "{}", rejected.out);
+    copy(&server, &other, &[]).shows(3, "still loading: 0 of");
     let plain = rollcall_testkit::Setup::default().without_module().start();
-    let rejected = tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).expect(3);
-    assert!(rejected.out.contains("no module for filters"), "{}", rejected.out);
+    tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).shows(3, "no module for filters");
 }
 
 #[test]
@@ -195,17 +190,16 @@ fn an_interrupt_ends_a_copy_between_two_steps() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     client.expect("LC.ADD k a", "1");
-    let copy = stopped::start(&["copy", &url(&server), &url(&other), "--watch", "3600"]);
+    let copying = stopped::start(&["copy", &url(&server), &url(&other), "--watch", "3600"]);
     // The tool listens for signals before it first scans the source.
     wait_until("its looks", || {
         let looks = client.text("INFO commandstats");
         let line = looks.lines().find(|line| line.starts_with("cmdstat_scan:"))?;
         line.contains("calls=").then_some(())
     });
-    stopped::signal(&copy, "-INT");
-    let ended = stopped::end(copy).expect(130);
-    assert!(ended.err.contains("run the same again"), "{}", ended.err);
+    stopped::signal(&copying, "-INT");
+    stopped::end(copying).fails(130, "run the same again");
     assert_eq!(other.client().int("DBSIZE"), 0);
     // The tool itself has written nothing to the source.
-    tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
+    copy(&server, &other, &[]).expect(0);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::pages::{Pages, Reply};
-use crate::{add_grown, peer_server, server_on, tool, url};
+use crate::{add_grown, peer_server, server_on, started, tool, url};
 use rollcall_testkit::{Client, Server, add_many, cluster, wait_until};
 
 /// An interval between polls, in seconds, that no test reaches.
@@ -89,8 +89,7 @@ fn answers_are_for_this_page_alone() {
 
 #[test]
 fn the_state_is_what_the_server_has() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     add_grown(&mut client);
     client.expect("BF.RESERVE fixed 0.01 100 NONSCALING", "+OK");
     client.expect("LC.RESERVE day WINDOW 86400 SLICES 24", "+OK");

@@ -226,8 +226,7 @@ fn every_primary_of_a_cluster_has_its_figures() {
     let gone = name(&lost);
     drop(lost);
     let args = ["exporter", "--once", "--cluster", "--url", &url(&nodes[0])];
-    let ended = tool(&args).expect(3);
-    assert!(ended.err.contains("1 readings of servers failed"), "{}", ended.err);
+    let ended = tool(&args).fails(3, "1 readings of servers failed");
     let all = samples(&ended.out);
     for name in ["up", "info_up"] {
         assert_eq!(all[&format!("rollcall_{name}{{server=\"{gone}\"}}")], 0.0);

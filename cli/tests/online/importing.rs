@@ -1,7 +1,6 @@
 //! Tests `import`, which adds lines to keys.
 
-use crate::{found, tool, tool_with, url};
-use rollcall_testkit::Server;
+use crate::{found, started, tool, tool_with};
 
 fn lines(range: std::ops::Range<u64>) -> String {
     range.map(|n| format!("item:{n}\n")).collect()
@@ -9,8 +8,7 @@ fn lines(range: std::ops::Range<u64>) -> String {
 
 #[test]
 fn lines_of_files_and_of_standard_input_are_added() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("items");
     std::fs::write(&file, lines(0..20_000) + "\nlast without an end\r").expect("the file");
@@ -41,17 +39,14 @@ fn lines_of_files_and_of_standard_input_are_added() {
 
 #[test]
 fn what_is_rejected_says_how_many_lines_are_in() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     client.expect("BF.RESERVE full 0.01 1000 NONSCALING", "+OK");
     let args = ["import", "-", "full", "--batch", "100", "--pipeline", "2", "--url", &to];
     let ended = tool_with(&args, lines(0..2000).as_bytes(), &[]).expect(3);
     assert!(ended.err.contains("non scaling filter is full") && ended.err.contains("--skip 1000"), "{}", ended.err);
-    let wrong = tool_with(&["import", "-", "full", "--kind", "counter", "--url", &to], b"", &[]).expect(3);
-    assert!(wrong.err.contains("full is a filter"), "{}", wrong.err);
+    tool_with(&["import", "-", "full", "--kind", "counter", "--url", &to], b"", &[]).fails(3, "full is a filter");
     let wrong = ["import", "-", "n", "--kind", "filter", "--create", "ERROR 7", "--url", &to];
-    let wrong = tool_with(&wrong, b"a\n", &[]).expect(2);
-    assert!(wrong.err.contains("error rate"), "{}", wrong.err);
+    let _wrong = tool_with(&wrong, b"a\n", &[]).fails(2, "error rate");
     // A regression test: a wrong option exited with 3, and the advice was to run the same again.
     for (kind, options) in [("filter", "FOO 3"), ("counter", "FOO 3"), ("counter", "ERROR x"), ("filter", "SLICES 3")] {
         let wrong = ["import", "-", "n", "--kind", kind, "--create", options, "--url", &to];
@@ -60,8 +55,7 @@ fn what_is_rejected_says_how_many_lines_are_in() {
         assert!(wrong.err.starts_with(&said) && !wrong.err.contains("again"), "{}", wrong.err);
     }
     let large = ["import", "-", "n", "--kind", "filter", "--create", "CAPACITY 100000000000", "--url", &to];
-    let large = tool_with(&large, b"a\n", &[]).expect(3);
-    assert!(large.err.contains("max-key-bytes"), "{}", large.err);
+    tool_with(&large, b"a\n", &[]).fails(3, "max-key-bytes");
     client.expect("EXISTS n", "0");
     // A regression test: a command added ten items before its eleventh was rejected, and `import` reported 0 lines.
     client.expect("BF.RESERVE ten 0.01 10 NONSCALING", "+OK");
@@ -74,8 +68,7 @@ fn what_is_rejected_says_how_many_lines_are_in() {
 /// A regression test: a byte-order mark became part of the first item, and UTF-16 was imported as other items.
 #[test]
 fn marks_of_editors_are_no_items() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     let args = ["import", "-", "c", "--kind", "counter", "--create", "ERROR 0.02", "--url", &to];
     tool_with(&args, b"\xef\xbb\xbfann\nben\n", &[]).expect(0);
     client.expect("LC.MEXISTS c ann ben", "[1, 1]");

@@ -1,13 +1,12 @@
 //! Tests the keys and findings that `top` lists.
 
-use crate::{add_grown, add_partially_loaded, peer, peer_server, tool, url, with_items};
+use crate::{add_grown, add_partially_loaded, peer, peer_server, started, tool, url, with_items};
 use rollcall_testkit::{Client, Server, Setup, add_many, wait_until};
 
 /// A regression test: filters with high error rates rejected new items while their findings were only `nearly-full`.
 #[test]
 fn what_rejects_new_items_is_full() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     let rates = ["0.01", "0.05", "0.2", "0.5", "0.9"];
     for rate in rates {
         for items in (2700..4200).step_by(60) {
@@ -36,8 +35,7 @@ fn what_rejects_new_items_is_full() {
 
 #[test]
 fn keys_are_listed_with_what_is_wrong() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     add_grown(&mut client);
     client.expect("BF.RESERVE merged 0.01 1000 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD merged", "item:", 0..900);
@@ -144,8 +142,7 @@ fn a_server_of_redisbloom_says_what_it_has() {
 /// and under `volatile-*` for all keys with a time to live but those made with `VOLATILE`.
 #[test]
 fn top_and_the_exporter_say_what_may_be_evicted() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     client.expect("LC.ADD stays a", "1");
     client.expect("LC.ADD expires a", "1");
     client.expect("EXPIRE expires 3600", "1");
@@ -177,8 +174,7 @@ fn top_and_the_exporter_say_what_may_be_evicted() {
 /// A regression test: a windowed key without any writes was reported as full of expired items.
 #[test]
 fn a_window_is_idle_once_its_items_have_expired_and_not_before_the_first() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     for key in ["new", "used"] {
         client.expect(&format!("BF.RESERVE filter:{key} 0.01 1000 WINDOW 1 SLICES 1"), "+OK");
         for (name, options) in [("exact", ""), ("estimate", "EXACT 0")] {
@@ -227,8 +223,7 @@ fn sizes_are_those_of_info_and_nothing_asks_for_memory_usage() {
 
 #[test]
 fn scripts_get_an_exit_code_for_a_severity() {
-    let server = Server::start();
-    let (mut client, to) = (server.client(), url(&server));
+    let (_server, mut client, to) = started();
     let top = |fail_on: &str, more: &[&str]| tool(&[&["top", "--fail-on", fail_on, "--url", &to], more].concat()).code;
     add_many(&mut client, "LC.ADD notice", "member:", 0..320);
     assert_eq!([top("warning", &[]), top("critical", &[])], [0, 0]);

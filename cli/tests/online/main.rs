@@ -50,6 +50,20 @@ impl Ended {
         self
     }
 
+    /// Panics unless the exit code is `code` and standard error has `part`.
+    #[track_caller]
+    pub fn fails(self, code: i32, part: &str) -> Ended {
+        assert!(self.err.contains(part), "no {part} in {}", self.err);
+        self.expect(code)
+    }
+
+    /// Panics unless the exit code is `code` and standard output has `part`.
+    #[track_caller]
+    pub fn shows(self, code: i32, part: &str) -> Ended {
+        assert!(self.out.contains(part), "no {part} in {}", self.out);
+        self.expect(code)
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
@@ -78,6 +92,19 @@ pub fn tool_with(args: &[&str], input: &[u8], environment: &[(&str, &str)]) -> E
         out: String::from_utf8(output.stdout).expect("text"),
         err: String::from_utf8(output.stderr).expect("text"),
     }
+}
+
+/// Copies all keys, without watching for writers.
+pub fn copy(from: &Server, to: &Server, more: &[&str]) -> Ended {
+    tool(&[&["copy", &url(from), &url(to), "--watch", "0"], more].concat())
+}
+
+/// A server, a client of it, and its URL.
+#[track_caller]
+pub fn started() -> (Server, Client, String) {
+    let (server, client) = Server::start().with_client();
+    let url = url(&server);
+    (server, client, url)
 }
 
 /// The URL of a server.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::{Ended, tool, url};
+use crate::{Ended, copy, tool, url};
 use rollcall_testkit::{Client, Server, add_many, wait_until};
 
 /// A proxy to a server that passes on a limited number of bytes of its answers, and then lets the client wait. It can
@@ -199,7 +199,7 @@ fn what_is_left_of_a_killed_command_has_a_time_to_live() {
         assert!((1..=86_400).contains(&there.int(&format!("TTL {left}"))), "{left}");
     }
     // The next copy moves all keys, each with its own time to live, and leaves no temporary key.
-    tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
+    copy(&server, &other, &[]).expect(0);
     let mut there = other.client();
     assert_eq!(keys(&mut there), ["a:counter", "b:filter", "f:large"]);
     assert_eq!(["a:counter", "f:large"].map(|key| there.int(&format!("PTTL {key}"))), [-1, -1]);
@@ -207,7 +207,7 @@ fn what_is_left_of_a_killed_command_has_a_time_to_live() {
     // A temporary key is not copied, even if its value is complete.
     there.expect("COPY f:large rollcall.load:0:{f:large}:f:large", "1");
     let third = Server::start();
-    tool(&["copy", &url(&other), &url(&third), "--watch", "0"]).expect(0);
+    copy(&other, &third, &[]).expect(0);
     assert_eq!(keys(&mut third.client()), ["a:counter", "b:filter", "f:large"]);
 }
 
@@ -255,8 +255,7 @@ fn a_target_that_rejects_the_last_step_is_rejected_at_the_first() {
         other.client().expect(&format!("ACL SETUSER some reset on >pw ~* +@all -{right}"), "+OK");
         let to = format!("redis://some:pw@127.0.0.1:{}", other.port());
         for arguments in [&["copy", &url(&server), &to, "--watch", "0"][..], &["load", &file, "--url", &to]] {
-            let ended = tool(arguments).expect(3);
-            assert!(ended.err.contains(right), "{}", ended.err);
+            tool(arguments).fails(3, right);
             assert_eq!(other.client().int("DBSIZE"), 0);
         }
     }
@@ -336,8 +335,7 @@ fn a_dump_that_is_killed_leaves_one_file() {
         let child = start(&["dump", "f:large", &path("file"), "--url", &narrow.url()]);
         narrow.wait();
         assert_eq!(files(), ["file.part"]);
-        let second = tool(&["dump", "f:large", &path("file"), "--url", &url(&server)]).expect(3);
-        assert!(second.err.contains("another process writes"), "{}", second.err);
+        tool(&["dump", "f:large", &path("file"), "--url", &url(&server)]).fails(3, "another process writes");
         signal(&child, "-KILL");
         end(child);
         assert_eq!(files(), ["file.part"]);
