@@ -13,7 +13,7 @@ use crate::history::History;
 use crate::pace::Pace;
 use crate::sentence::{Speaker, Words};
 use crate::values;
-use rollcall_testkit::{Client, Pair, Setup, error_text, show, text};
+use rollcall_testkit::{Client, Pair, Setup, error_text, lines, show, text};
 
 /// The name of the module in `COMMAND LIST`.
 const MODULE: &str = "rollcall";
@@ -31,46 +31,12 @@ const MOST_CHUNKS: usize = 40;
 const MAX_INPUT: usize = 512;
 
 /// Generic commands of the server. `K` stands for any key, and `N` for a number.
-const FOR_ANY_KEY: [&str; 38] = [
-    "COPY K K REPLACE",
-    "COPY K K",
-    "COPY K K REPLACE",
-    "RENAME K K",
-    "RENAMENX K K",
-    "DEL K",
-    "UNLINK K",
-    "EXPIRE K N",
-    "PEXPIRE K N",
-    "EXPIREAT K N",
-    "PERSIST K",
-    "PERSIST K",
-    "TTL K",
-    "DUMP K",
-    "DUMP K",
-    "OBJECT ENCODING K",
-    "OBJECT IDLETIME K",
-    "MEMORY USAGE K",
-    "MEMORY USAGE K SAMPLES N",
-    "TYPE K",
-    "TOUCH K K",
-    "EXISTS K K",
-    "GET K",
-    "DEBUG OBJECT K",
-    "DEBUG DIGEST-VALUE K K",
-    "SORT K",
-    "SET K N",
-    "APPEND K N",
-    "RPUSH K a b",
-    "HSET K f N",
-    "SADD K a N",
-    "ZADD K 1 m",
-    "XADD K * f N",
-    "SCAN 0 COUNT N",
-    "RANDOMKEY",
-    "INFO everything",
-    "INFO commandstats",
-    "GETDEL K",
-];
+const FOR_ANY_KEY: &str =
+    "COPY K K REPLACE; COPY K K; COPY K K REPLACE; RENAME K K; RENAMENX K K; DEL K; UNLINK K; EXPIRE K N; PEXPIRE K N
+     EXPIREAT K N; PERSIST K; PERSIST K; TTL K; DUMP K; DUMP K; OBJECT ENCODING K; OBJECT IDLETIME K; MEMORY USAGE K
+     MEMORY USAGE K SAMPLES N; TYPE K; TOUCH K K; EXISTS K K; GET K; DEBUG OBJECT K; DEBUG DIGEST-VALUE K K; SORT K
+     SET K N; APPEND K N; RPUSH K a b; HSET K f N; SADD K a N; ZADD K 1 m; XADD K * f N; SCAN 0 COUNT N; RANDOMKEY
+     INFO everything; INFO commandstats; GETDEL K";
 
 /// Types of the server's own values. The order of their members in a payload may change when they are loaded.
 const OTHER_TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
@@ -212,7 +178,7 @@ impl Session {
     }
 
     fn for_any_key(&mut self) -> Words {
-        let template = *self.speaker.random.of(&FOR_ANY_KEY);
+        let template = *self.speaker.random.of(&lines(FOR_ANY_KEY));
         let word = |word| match word {
             "K" => self.speaker.any_key(),
             "N" => values::integer(&mut self.speaker.random),

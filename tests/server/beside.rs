@@ -6,7 +6,7 @@ use std::path::Path;
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Setup, add_many, show, text};
+use rollcall_testkit::{Client, Setup, add_many, lines, show, text};
 
 /// The values of the option `commands`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -46,17 +46,12 @@ impl Mode {
 /// Creates filters in the layout `lines` by the commands with this prefix.
 pub fn fill_lines(client: &mut Client, prefix: &str) {
     let line = |line: &str| line.replace('@', prefix);
-    for make in [
-        "@.RESERVE empty 0.01 100",
-        "@.RESERVE chain 0.01 10 EXPANSION 3",
-        "@.RESERVE full 0.0001 2 NONSCALING",
-        "@.RESERVE seeded 0.01 100 SEED 18446744073709551615",
-        "@.RESERVE left 0.001 100",
-        "@.RESERVE right 0.001 100",
-        "@.RESERVE cleared 0.01 10",
-        "@.RESERVE window 0.01 100 WINDOW 40 MANUAL SLICES 4 REFRESH",
-        "@.RESERVE big 0.01 1000000",
-    ] {
+    for make in lines(
+        "@.RESERVE empty 0.01 100; @.RESERVE chain 0.01 10 EXPANSION 3; @.RESERVE full 0.0001 2 NONSCALING
+         @.RESERVE seeded 0.01 100 SEED 18446744073709551615; @.RESERVE left 0.001 100; @.RESERVE right 0.001 100
+         @.RESERVE cleared 0.01 10; @.RESERVE window 0.01 100 WINDOW 40 MANUAL SLICES 4 REFRESH
+         @.RESERVE big 0.01 1000000",
+    ) {
         client.expect(&line(make), "+OK");
     }
     for (key, count) in [("default", 60), ("full", 2), ("chain", 300), ("seeded", 40), ("left", 30), ("cleared", 25)] {

@@ -2,7 +2,7 @@
 
 use crate::metadata::{COMMANDS, call_at};
 use crate::neighbour::hosted;
-use rollcall_testkit::{Client, Server, error_text, shorten, show, words};
+use rollcall_testkit::{Client, Server, error_text, lines, shorten, show, words};
 
 /// Everything that a failed command must not change: keys, values, and what was replicated.
 fn state(client: &mut Client) -> [String; 4] {
@@ -141,18 +141,14 @@ fn wrong_arity() {
 /// Every command rejects keys of another type at each place of a key, whether its other keys exist or not.
 #[test]
 fn wrong_type() {
-    let more = [
-        "BF.INSERT k NOCREATE ITEMS a",
-        "BF.ADMIT k LIMIT 5 DRYRUN NOCREATE ITEMS a",
-        "BF.INFO k",
-        "BF.LOADCHUNK k 77 data",
-        "LC.INSERT k NOCREATE ITEMS a",
-        "LC.ADMIT k LIMIT 5 DRYRUN NOCREATE ITEMS a",
-        "LC.LOADCHUNK k 77 data",
-    ];
+    let more = lines(
+        "BF.INSERT k NOCREATE ITEMS a; BF.ADMIT k LIMIT 5 DRYRUN NOCREATE ITEMS a; BF.INFO k; BF.LOADCHUNK k 77 data
+         LC.INSERT k NOCREATE ITEMS a; LC.ADMIT k LIMIT 5 DRYRUN NOCREATE ITEMS a; LC.LOADCHUNK k 77 data",
+    );
     let examples = COMMANDS.iter().filter(|(name, ..)| !name.ends_with(".reserve"));
     let mut cases = Vec::new();
-    for (call, keys) in examples.map(|&(_, _, call, keys)| (call, keys)).chain(more.map(|call| (call, "k"))) {
+    for (call, keys) in examples.map(|&(_, _, call, keys)| (call, keys)).chain(more.into_iter().map(|call| (call, "k")))
+    {
         let (own, foreign) = if call.starts_with("BF") { ("bf", "lc") } else { ("lc", "bf") };
         for (wrong, other) in [("string", own), ("string", "new"), (foreign, own), (foreign, "new")] {
             // A counter without a window has no spans.

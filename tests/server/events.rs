@@ -1,6 +1,6 @@
 //! Tests keyspace events: a command that changes a key sends one event, and other commands send none.
 
-use rollcall_testkit::{CHANGES_NOTHING, Client, Server, Setup, message, populate_for_no_change};
+use rollcall_testkit::{CHANGES_NOTHING, Client, Server, Setup, lines, message, populate_for_no_change};
 
 /// A client that has subscribed to all events of database 0.
 pub fn subscriber(server: &Server) -> Client {
@@ -106,7 +106,7 @@ fn what_changes_nothing_is_not_reported() {
     let (server, mut client) = start().with_client();
     populate_for_no_change(&mut client);
     let mut subscriber = subscriber(&server);
-    for command in CHANGES_NOTHING {
+    for command in lines(CHANGES_NOTHING) {
         let reported = events(&mut client, &mut subscriber, command);
         let ours: Vec<_> =
             reported.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redis::Value;
 
 use crate::every_server::commands_sets::SETS;
-use rollcall_testkit::{Server, error_text, field, number, show, text, words};
+use rollcall_testkit::{Server, error_text, field, lines, number, show, text, words};
 
 /// A command, whether it writes, an example call, and the keys in that call.
 pub const COMMANDS: [(&str, bool, &str, &str); 38] = [
@@ -141,15 +141,9 @@ fn users_can_be_limited_to_reading() {
         keeper.expect(&format!("{command} 2 r:c x:c{span}"), "-NOPERM *");
         keeper.expect(&format!("{command} 3 x:c r:c r:x{span}"), "-NOPERM *");
     }
-    for command in [
-        "BF.ADD r:f b",
-        "LC.ADD r:c b",
-        "BF.MERGE r:f w:f",
-        "LC.MERGE r:c w:c",
-        "BF.CLEAR r:f",
-        "LC.CLEAR r:c",
-        "LC.REM r:c a",
-    ] {
+    for command in lines(
+        "BF.ADD r:f b; LC.ADD r:c b; BF.MERGE r:f w:f; LC.MERGE r:c w:c; BF.CLEAR r:f; LC.CLEAR r:c; LC.REM r:c a",
+    ) {
         for client in [&mut reader, &mut keeper] {
             client.expect(command, "-NOPERM *");
         }

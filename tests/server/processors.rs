@@ -11,7 +11,8 @@ use redis::Value;
 
 use crate::every_server::persistence_golden;
 use rollcall_testkit::{
-    Client, Pair, Server, Setup, add_many, assert_same, error_text, optional_file, populate_without_ttl, snapshot, text,
+    Client, Pair, Server, Setup, add_many, assert_same, error_text, lines, optional_file, populate_without_ttl,
+    snapshot, text,
 };
 
 /// The setups of a server for each processor; `None` if there is only one.
@@ -51,19 +52,11 @@ fn populate(client: &mut Client) {
 fn replies(client: &mut Client) -> Vec<(String, Value)> {
     let probes: Vec<String> = (19_000..23_000).map(|item| format!("item:{item}")).collect();
     let of_filters = ["lines", "classic", "rare", "grown", "filter", "bf:wide", "bf:tight", "bf:chain"];
-    let of_counters = [
-        "COUNT fine plain counter lc:big lc:many lc:tiny",
-        "UNIONCARD 3 fine lc:many lc:big",
-        "INTERCARD 2 fine lc:many",
-        "INTERCARD 3 plain lc:fine lc:over",
-        "DIFFCARD 2 lc:many lc:big",
-        "UNIONCARD 2 counter k13 SINCE 20 40",
-        "HISTORY counter",
-        "MEMBERS lc:exact",
-        "INFO fine",
-        "INFO plain",
-        "INFO counter",
-    ];
+    let of_counters = lines(
+        "COUNT fine plain counter lc:big lc:many lc:tiny; UNIONCARD 3 fine lc:many lc:big; INTERCARD 2 fine lc:many
+         INTERCARD 3 plain lc:fine lc:over; DIFFCARD 2 lc:many lc:big; UNIONCARD 2 counter k13 SINCE 20 40
+         HISTORY counter; MEMBERS lc:exact; INFO fine; INFO plain; INFO counter",
+    );
     let mut replies = Vec::new();
     for key in of_filters {
         let command = [&["BF.MEXISTS", key][..], &probes.iter().map(String::as_str).collect::<Vec<_>>()].concat();

@@ -1,6 +1,6 @@
 //! Tests active defragmentation: values are moved in memory and stay equal.
 
-use rollcall_testkit::{Server, add_many, assert_same, error_text, populate, show, snapshot, wait_until};
+use rollcall_testkit::{Server, add_many, assert_same, error_text, lines, populate, show, snapshot, wait_until};
 
 #[test]
 fn defragmented_values_stay_the_same() {
@@ -37,14 +37,10 @@ fn defragmented_values_stay_the_same() {
         .collect();
     client.pipeline(&deleted);
     let before = snapshot(&mut client);
-    for line in [
-        "active-defrag-ignore-bytes 1",
-        "active-defrag-threshold-lower 1",
-        "active-defrag-cycle-min 60",
-        "active-defrag-cycle-max 75",
-        "active-defrag-max-scan-fields 10",
-        "activedefrag yes",
-    ] {
+    for line in lines(
+        "active-defrag-ignore-bytes 1; active-defrag-threshold-lower 1; active-defrag-cycle-min 60
+         active-defrag-cycle-max 75; active-defrag-max-scan-fields 10; activedefrag yes",
+    ) {
         client.expect(&format!("CONFIG SET {line}"), "+OK");
     }
     // Values are moved while commands read and write them.

@@ -4,19 +4,17 @@ use redis::Value;
 
 use crate::neighbour::hosted;
 use rollcall_testkit::{
-    Client, Server, Setup, add_many, assert_same, error_text, populate, show, snapshot, wait_until,
+    Client, Server, Setup, add_many, assert_same, error_text, lines, populate, show, snapshot, wait_until,
 };
 
-fn run(client: &mut Client, lines: &[&str]) {
-    for line in lines {
-        client.run(line);
-    }
+fn run(client: &mut Client, text: &str) {
+    lines(text).into_iter().for_each(|line| client.run(line));
 }
 
 #[test]
 fn types_have_their_names() {
     let (_server, mut client) = Server::start().with_client();
-    run(&mut client, &["BF.ADD bf a", "BF.RESERVE back 0.01 10 LAYOUT classic", "LC.ADD lc a", "SET string x"]);
+    run(&mut client, "BF.ADD bf a; BF.RESERVE back 0.01 10 LAYOUT classic; LC.ADD lc a; SET string x");
     for (key, kind) in [("bf", "RCfilter-"), ("back", "MBbloom--"), ("lc", "RCcounter")] {
         client.expect(&format!("TYPE {key}"), &format!("+{kind}"));
         let reply = client.list(&format!("SCAN 0 TYPE {kind} COUNT 100"));
@@ -57,14 +55,14 @@ fn keys_can_be_renamed_copied_and_moved() {
 fn memory_comes_back_when_keys_go() {
     for gone in ["DEL k l", "UNLINK k l", "FLUSHALL ASYNC", "FLUSHALL SYNC", "SET k x", "PEXPIRE k 1", "RENAME s k"] {
         let (mut server, mut client) = Server::start().with_client();
-        run(&mut client, &["SET s x"]);
+        run(&mut client, "SET s x");
         let before = client.info_number("used_memory");
         // The filter takes 25 MB. The counter must stay if a command names only the filter.
         client.expect("BF.RESERVE k 0.01 20000000", "+OK");
         client.expect("LC.RESERVE l EXACT 0", "+OK");
         add_many(&mut client, "LC.ADD l", "x", 0..1000);
         assert!(client.info_number("used_memory") > before + 20_000_000);
-        run(&mut client, &[gone]);
+        client.run(gone);
         wait_until(gone, || {
             client.cmd("EXISTS k");
             (client.info_number("used_memory") < before + 2_000_000).then_some(())
@@ -79,7 +77,7 @@ fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
     // By default Valkey frees values in the background after DEL, so this is switched off.
     let (_server, mut client) = Setup::default().line("lazyfree-lazy-user-del no").start().with_client();
     let grow = |client: &mut Client| {
-        run(client, &["BF.RESERVE small 0.01 10", "BF.RESERVE grown 0.01 10"]);
+        run(client, "BF.RESERVE small 0.01 10; BF.RESERVE grown 0.01 10");
         add_many(client, "BF.MADD grown", "x", 0..300_000);
     };
     let before = client.info_number("used_memory");
@@ -99,8 +97,8 @@ fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
 fn watched_keys_notice_changes_and_only_those() {
     let server = Server::start();
     let (mut client, mut other) = (server.client(), server.client());
-    run(&mut other, &["BF.MADD f a b", "LC.ADD c a b", "BF.RESERVE full 0.00001 1 NONSCALING", "BF.ADD full a"]);
-    run(&mut other, &["BF.MADD g a", "LC.ADD d a"]);
+    run(&mut other, "BF.MADD f a b; LC.ADD c a b; BF.RESERVE full 0.00001 1 NONSCALING; BF.ADD full a");
+    run(&mut other, "BF.MADD g a; LC.ADD d a");
     add_many(&mut other, "LC.ADD big", "x", 0..2000);
     let cases = [
         ("f", "BF.ADD f a", false),
@@ -132,9 +130,9 @@ fn watched_keys_notice_changes_and_only_those() {
         ("absent", "LC.RESERVE absent", true),
     ];
     for (key, command, changes) in cases {
-        run(&mut client, &[&format!("WATCH {key}")]);
+        client.run(&format!("WATCH {key}"));
         other.cmd(command);
-        run(&mut client, &["MULTI", "PING"]);
+        run(&mut client, "MULTI; PING");
         let expected = if changes { "nil" } else { "[+PONG]" };
         assert_eq!(show(&client.cmd("EXEC")), expected, "{command} under WATCH {key}");
     }
@@ -172,27 +170,12 @@ fn no_key_is_open_when_events_are_sent() {
     populate(&mut client);
     run(
         &mut client,
-        &[
-            "RF.ADD made a",
-            "BF.RESERVE timed 0.01 100 EX 1000",
-            "BF.INSERT fw WINDOW 40 MANUAL EX 1000 ITEMS a b",
-            "BF.ADVANCE fw 3",
-            "BF.ADVANCE fw CLOCK",
-            "BF.ADMIT fa LIMIT 2 ITEMS a b c",
-            "BF.ADMIT fa LIMIT 3 EX 1000 ITEMS a b c",
-            "BF.MERGE none missing",
-            "BF.MERGE fa made timed",
-            "BF.CLEAR fa",
-            "LC.RESERVE ctimed EX 1000",
-            "LC.INSERT cw WINDOW 40 MANUAL EX 1000 ITEMS a b",
-            "LC.ADVANCE cw 3",
-            "LC.ADVANCE cw CLOCK",
-            "LC.ADMIT ca LIMIT 2 ITEMS a b c",
-            "LC.ADMIT ca LIMIT 3 ITEMS a b c",
-            "LC.MERGE cnone missing",
-            "LC.MERGE ca ctimed lc:exact",
-            "LC.CLEAR ca",
-        ],
+        "RF.ADD made a; BF.RESERVE timed 0.01 100 EX 1000; BF.INSERT fw WINDOW 40 MANUAL EX 1000 ITEMS a b
+         BF.ADVANCE fw 3; BF.ADVANCE fw CLOCK; BF.ADMIT fa LIMIT 2 ITEMS a b c
+         BF.ADMIT fa LIMIT 3 EX 1000 ITEMS a b c; BF.MERGE none missing; BF.MERGE fa made timed; BF.CLEAR fa
+         LC.RESERVE ctimed EX 1000; LC.INSERT cw WINDOW 40 MANUAL EX 1000 ITEMS a b; LC.ADVANCE cw 3
+         LC.ADVANCE cw CLOCK; LC.ADMIT ca LIMIT 2 ITEMS a b c; LC.ADMIT ca LIMIT 3 ITEMS a b c; LC.MERGE cnone missing
+         LC.MERGE ca ctimed lc:exact; LC.CLEAR ca",
     );
     for (family, key) in [("BF", "bf:chain"), ("LC", "lc:many")] {
         let chunks = client.chunks(family, key);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::pages::Pages;
 use crate::{add_grown, tool, tool_with, url};
-use rollcall_testkit::{Client, Server, Setup, add_many, pairs, wait_until};
+use rollcall_testkit::{Client, Server, Setup, add_many, lines, pairs, wait_until};
 
 /// The output of redis-cli for one line of input.
 fn typed(server: &Server, line: &str) -> String {
@@ -162,14 +162,11 @@ fn import_says_how_to_create_the_key_and_how_to_go_on() {
 #[test]
 fn commands_of_plans_are_taken() {
     let server = Server::start();
-    for options in [
-        "filter 1M --error 0.1%",
-        "filter 1000 2000 --window 1d --slices 7 --refresh",
-        "filter 1000 --nonscaling --seed 7",
-        "filter 400M --error 0.001",
-        "counter 50k --window 7d",
-        "counter 100 1M --error 1/300 --exact 10 --exact-bytes 2000 --seed 7",
-    ] {
+    for options in lines(
+        "filter 1M --error 0.1%; filter 1000 2000 --window 1d --slices 7 --refresh; filter 1000 --nonscaling --seed 7
+         filter 400M --error 0.001; counter 50k --window 7d
+         counter 100 1M --error 1/300 --exact 10 --exact-bytes 2000 --seed 7",
+    ) {
         let words: Vec<&str> = ["plan"].into_iter().chain(options.split(' ')).collect();
         let out = tool(&words).expect(0).out;
         let is_command = |line: &&str| ["BF.", "LC.", "CONFIG "].iter().any(|start| line.starts_with(start));

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
+use rollcall_testkit::lines;
+
 use crate::run::{Folder, TOOL, items};
 
 /// A folder with a filter, a counter, a file without values, and items.
@@ -38,23 +40,12 @@ fn nothing_that_was_done_is_no_success() {
 #[test]
 fn an_answer_that_does_not_arrive_is_a_failure() {
     let folder = folder();
-    for arguments in [
-        "--help",
-        "--version",
-        "plan --help",
-        "plan filter 10",
-        "--json plan filter 10",
-        "plan counter 10",
-        "build filter a items --force",
-        "build counter b items --force",
-        "merge c filter filter --force",
-        "check filter items",
-        "--json check filter items",
-        "info filter",
-        "--json info filter",
-        "completions bash",
-        "completions zsh",
-    ] {
+    for arguments in lines(
+        "--help; --version; plan --help; plan filter 10; --json plan filter 10; plan counter 10
+         build filter a items --force; build counter b items --force; merge c filter filter --force
+         check filter items; --json check filter items; info filter; --json info filter; completions bash
+         completions zsh",
+    ) {
         let (code, err) = folder.run_into_full(arguments);
         assert_eq!(code, 3, "{arguments}: {err}");
         assert!(err.contains("cannot write to standard output: No space left on device"), "{arguments}: {err}");

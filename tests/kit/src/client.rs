@@ -349,6 +349,12 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect()
 }
 
+/// The command lines of a text: each ends with `;` or its line. A line that begins with `#` is a comment.
+pub fn lines(text: &str) -> Vec<&str> {
+    let lines = text.split([';', '\n']).map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
 /// The lines of a log that explain why a server ended: the first lines of a crash report, or else the last lines.
 pub fn excerpt(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();

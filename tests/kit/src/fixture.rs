@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
-use crate::client::{Client, add_many, pairs, show, text};
+use crate::client::{Client, add_many, lines, pairs, show, text};
 
 /// Windows with the manual clock: the key, its options, and the number of items that are added in a slice.
 const WINDOWS: [(&str, &str, u64); 9] = [
@@ -21,23 +21,14 @@ const WINDOWS: [(&str, &str, u64); 9] = [
 
 /// Makes a filter and a counter in every possible state; all keys start with `bf:` or `lc:`.
 pub fn populate(client: &mut Client) {
-    for line in [
-        "BF.RESERVE bf:empty 0.01 100",
-        "BF.RESERVE bf:wide 0.9 100",
-        "BF.RESERVE bf:tight 0.000000001 100 EXPANSION 32768",
-        "BF.RESERVE bf:full 0.0001 2 NONSCALING",
-        "BF.RESERVE bf:chain 0.01 10 EXPANSION 3",
-        "BF.RESERVE bf:flat 0.02 10 EXPANSION 1",
-        "BF.RESERVE bf:seeded 0.01 100 SEED 18446744073709551615",
-        "BF.RESERVE bf:left 0.001 100",
-        "BF.RESERVE bf:right 0.001 100",
-        "BF.RESERVE bf:cleared 0.01 10",
-        "LC.RESERVE lc:empty",
-        "LC.RESERVE lc:tiny ERROR 0.25 EXACT 0",
-        "LC.RESERVE lc:fine ERROR 0.0025",
-        "LC.RESERVE lc:seeded SEED 18446744073709551615 EXACT 0",
-        "LC.RESERVE lc:limit EXACT 65536 ERROR 0.1",
-    ] {
+    for line in lines(
+        "BF.RESERVE bf:empty 0.01 100; BF.RESERVE bf:wide 0.9 100; BF.RESERVE bf:tight 0.000000001 100 EXPANSION 32768
+         BF.RESERVE bf:full 0.0001 2 NONSCALING; BF.RESERVE bf:chain 0.01 10 EXPANSION 3
+         BF.RESERVE bf:flat 0.02 10 EXPANSION 1; BF.RESERVE bf:seeded 0.01 100 SEED 18446744073709551615
+         BF.RESERVE bf:left 0.001 100; BF.RESERVE bf:right 0.001 100; BF.RESERVE bf:cleared 0.01 10
+         LC.RESERVE lc:empty; LC.RESERVE lc:tiny ERROR 0.25 EXACT 0; LC.RESERVE lc:fine ERROR 0.0025
+         LC.RESERVE lc:seeded SEED 18446744073709551615 EXACT 0; LC.RESERVE lc:limit EXACT 65536 ERROR 0.1",
+    ) {
         client.expect(line, "+OK");
     }
     for (line, count) in [
@@ -74,16 +65,11 @@ pub fn populate(client: &mut Client) {
     }
     let binary: [&[u8]; 6] = [b"LC.ADD", b"lc:binary", b"", b"\0\xff", b"\r\n", &[200; 3000]];
     assert_eq!(client.call(&binary), Value::Int(4));
-    for line in [
-        "BF.MERGE bf:merged bf:left bf:right",
-        "LC.MERGE lc:merged lc:exact lc:binary",
-        "LC.MERGE lc:folded lc:fine lc:limit",
-        "BF.CLEAR bf:cleared",
-        "BF.MERGE bf:joined bf:hours",
-        "LC.MERGE lc:joined lc:hours",
-        "BF.ADVANCE bf:passed 1000",
-        "LC.ADVANCE lc:passed 1099511627776",
-    ] {
+    for line in lines(
+        "BF.MERGE bf:merged bf:left bf:right; LC.MERGE lc:merged lc:exact lc:binary
+         LC.MERGE lc:folded lc:fine lc:limit; BF.CLEAR bf:cleared; BF.MERGE bf:joined bf:hours
+         LC.MERGE lc:joined lc:hours; BF.ADVANCE bf:passed 1000; LC.ADVANCE lc:passed 1099511627776",
+    ) {
         client.expect(line, "+OK");
     }
     client.expect("EXPIRE bf:chain 100000", "1");
@@ -184,91 +170,22 @@ pub fn populate_for_no_change(client: &mut Client) {
 }
 
 /// Commands that change no value of [`populate_for_no_change`]. Some of them fail.
-pub const CHANGES_NOTHING: [&str; 86] = [
-    "BF.ADD f a",
-    "BF.MADD f a b a",
-    "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
-    "BF.INSERT f NOCREATE ITEMS b",
-    "BF.INSERT new NOCREATE ITEMS b",
-    "BF.ADD full b",
-    "BF.MADD full a b c",
-    "BF.INSERT full ITEMS b",
-    "BF.MERGE f g",
-    "BF.MERGE f g f",
-    "BF.MERGE f missing",
-    "BF.INSERT f EX 100 CAPACITY 7 ITEMS a b",
-    "BF.ADMIT f LIMIT 9 ITEMS a b",
-    "BF.ADMIT f LIMIT 2 ITEMS a z",
-    "BF.ADMIT f LIMIT 3 ALL ITEMS a y z",
-    "BF.ADMIT f LIMIT 9 DRYRUN ITEMS y z",
-    "BF.ADMIT full LIMIT 9 ITEMS a b c",
-    "BF.ADMIT new LIMIT 0 EX 100 ITEMS a",
-    "BF.ADMIT new LIMIT 9 DRYRUN ITEMS a",
-    "BF.EXISTS f a",
-    "BF.MEXISTS f a z",
-    "BF.RESERVE f 0.01 100",
-    "BF.RESERVE new 7 100",
-    "BF.CARD f",
-    "BF.INFO f",
-    "BF.DEBUG f",
-    "BF.SCANDUMP f 0",
-    "BF.LOADCHUNK f 1 data",
-    "BF.LOADCHUNK new 1 data",
-    "BF.ADD string a",
-    "BF.MERGE f full",
-    "BF.MADD f a b",
-    "BF.INSERT f CAPACITY 7 ITEMS a b",
-    "BF.MADD full a b",
-    "BF.INSERT new CAPACITY 1099511627776 ITEMS a",
-    "LC.ADD c a b",
-    "LC.ADD e x1 x2 x3",
-    "LC.INSERT c EXACT 7 ITEMS a b",
-    "LC.INSERT new NOCREATE ITEMS b",
-    "LC.INSERT c EX 100 EXACT 7 ITEMS a b",
-    "LC.ADMIT c LIMIT 9 ITEMS a b",
-    "LC.ADMIT c LIMIT 2 ITEMS a z",
-    "LC.ADMIT c LIMIT 3 ALL ITEMS a y z",
-    "LC.ADMIT c LIMIT 9 DRYRUN ITEMS y z",
-    "LC.ADMIT e LIMIT 9 ITEMS y",
-    "LC.ADMIT new LIMIT 0 EX 100 ITEMS a",
-    "LC.ADMIT new LIMIT 9 DRYRUN ITEMS a",
-    "LC.CLEAR missing",
-    "LC.REM missing a",
-    "LC.REM c x y",
-    "LC.REM e x1",
-    "LC.REM cc y",
-    "LC.INTERCARD 2 c d",
-    "LC.DIFF 2 c d",
-    "LC.MERGE c d",
-    "LC.MERGE c d c",
-    "LC.MERGE c missing",
-    "LC.MERGE e e2",
-    "LC.COUNT c d e",
-    "LC.DIFFCARD 2 c d",
-    "LC.MEMBERS c",
-    "LC.INFO c",
-    "LC.RESERVE c",
-    "LC.SCANDUMP c 0",
-    "LC.LOADCHUNK c 1 data",
-    "LC.ADD string a",
-    "LC.ADD e x1 x2",
-    "LC.COUNT c d",
-    "LC.ADD f a",
-    "LC.INSERT new NOCREATE ITEMS a",
-    "BF.ADD fw a",
-    "BF.ADD fc a",
-    "BF.ADVANCE fw 0",
-    "BF.ADVANCE fw 0 REBASE",
-    "BF.ADVANCE fc 0",
-    "BF.ADVANCE fc CLOCK",
-    "BF.ADVANCE f 1",
-    "BF.MERGE fw missing",
-    "BF.MERGE fw f",
-    "LC.ADD cw a",
-    "LC.ADD cc a",
-    "LC.ADVANCE cw 0",
-    "LC.ADVANCE cc CLOCK",
-    "LC.HISTORY cw",
-    "LC.COUNTSINCE cw 5",
-    "LC.MEMBERS cw SINCE 5",
-];
+pub const CHANGES_NOTHING: &str =
+    "BF.ADD f a; BF.MADD f a b a; BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b; BF.INSERT f NOCREATE ITEMS b
+     BF.INSERT new NOCREATE ITEMS b; BF.ADD full b; BF.MADD full a b c; BF.INSERT full ITEMS b; BF.MERGE f g
+     BF.MERGE f g f; BF.MERGE f missing; BF.INSERT f EX 100 CAPACITY 7 ITEMS a b; BF.ADMIT f LIMIT 9 ITEMS a b
+     BF.ADMIT f LIMIT 2 ITEMS a z; BF.ADMIT f LIMIT 3 ALL ITEMS a y z; BF.ADMIT f LIMIT 9 DRYRUN ITEMS y z
+     BF.ADMIT full LIMIT 9 ITEMS a b c; BF.ADMIT new LIMIT 0 EX 100 ITEMS a; BF.ADMIT new LIMIT 9 DRYRUN ITEMS a
+     BF.EXISTS f a; BF.MEXISTS f a z; BF.RESERVE f 0.01 100; BF.RESERVE new 7 100; BF.CARD f; BF.INFO f; BF.DEBUG f
+     BF.SCANDUMP f 0; BF.LOADCHUNK f 1 data; BF.LOADCHUNK new 1 data; BF.ADD string a; BF.MERGE f full; BF.MADD f a b
+     BF.INSERT f CAPACITY 7 ITEMS a b; BF.MADD full a b; BF.INSERT new CAPACITY 1099511627776 ITEMS a; LC.ADD c a b
+     LC.ADD e x1 x2 x3; LC.INSERT c EXACT 7 ITEMS a b; LC.INSERT new NOCREATE ITEMS b
+     LC.INSERT c EX 100 EXACT 7 ITEMS a b; LC.ADMIT c LIMIT 9 ITEMS a b; LC.ADMIT c LIMIT 2 ITEMS a z
+     LC.ADMIT c LIMIT 3 ALL ITEMS a y z; LC.ADMIT c LIMIT 9 DRYRUN ITEMS y z; LC.ADMIT e LIMIT 9 ITEMS y
+     LC.ADMIT new LIMIT 0 EX 100 ITEMS a; LC.ADMIT new LIMIT 9 DRYRUN ITEMS a; LC.CLEAR missing; LC.REM missing a
+     LC.REM c x y; LC.REM e x1; LC.REM cc y; LC.INTERCARD 2 c d; LC.DIFF 2 c d; LC.MERGE c d; LC.MERGE c d c
+     LC.MERGE c missing; LC.MERGE e e2; LC.COUNT c d e; LC.DIFFCARD 2 c d; LC.MEMBERS c; LC.INFO c; LC.RESERVE c
+     LC.SCANDUMP c 0; LC.LOADCHUNK c 1 data; LC.ADD string a; LC.ADD e x1 x2; LC.COUNT c d; LC.ADD f a
+     LC.INSERT new NOCREATE ITEMS a; BF.ADD fw a; BF.ADD fc a; BF.ADVANCE fw 0; BF.ADVANCE fw 0 REBASE
+     BF.ADVANCE fc 0; BF.ADVANCE fc CLOCK; BF.ADVANCE f 1; BF.MERGE fw missing; BF.MERGE fw f; LC.ADD cw a
+     LC.ADD cc a; LC.ADVANCE cw 0; LC.ADVANCE cc CLOCK; LC.HISTORY cw; LC.COUNTSINCE cw 5; LC.MEMBERS cw SINCE 5";

@@ -2,22 +2,10 @@
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, add_many, field, number, pairs, session, show, text};
+use rollcall_testkit::{Client, Server, add_many, field, lines, number, pairs, session, show, text};
 
-const LABELS: [&str; 12] = [
-    "Error rate",
-    "Exact limit",
-    "Exact bytes",
-    "Mode",
-    "Size",
-    "Count",
-    "Standard error",
-    "Window",
-    "Slices",
-    "Slice",
-    "Clock",
-    "Volatile",
-];
+const LABELS: &str =
+    "Error rate; Exact limit; Exact bytes; Mode; Size; Count; Standard error; Window; Slices; Slice; Clock; Volatile";
 
 #[track_caller]
 fn info(client: &mut Client, key: &str, label: &str) -> Value {
@@ -106,25 +94,14 @@ fn counters_need_no_capacity() {
     let (_server, mut client) = Server::start().with_client();
     client.expect("LC.ADD c a", "1");
     let digest = client.digest("c");
-    let commands = [
-        "LC.RESERVE k 1000",
-        "LC.RESERVE k 1e6 ERROR 0.02",
-        "LC.RESERVE k -5 WINDOW 40",
-        "LC.RESERVE k CAPACITY 1000",
-        "lc.reserve k error 0.02 capacity 1000 window 40",
-        "LC.RESERVE k CAPACITY",
-        "LC.RESERVE c 1000",
-        "LC.INSERT k 1000 ITEMS a",
-        "LC.INSERT k CAPACITY 1000 ITEMS a",
-        "lc.insert k exact 9 capacity 1000 items a",
-        "LC.INSERT k WINDOW 40 CAPACITY 1000 ITEMS a",
-        "LC.INSERT c CAPACITY 1000 ITEMS b",
-        "LC.ADMIT k 1000 LIMIT 3 ITEMS a",
-        "LC.ADMIT k LIMIT 3 CAPACITY 1000 ITEMS a",
-        "lc.admit c limit 3 dryrun capacity 1000 items b",
-        "LC.INFO c CAPACITY",
-        "lc.info c capacity",
-    ];
+    let commands = lines(
+        "LC.RESERVE k 1000; LC.RESERVE k 1e6 ERROR 0.02; LC.RESERVE k -5 WINDOW 40; LC.RESERVE k CAPACITY 1000
+         lc.reserve k error 0.02 capacity 1000 window 40; LC.RESERVE k CAPACITY; LC.RESERVE c 1000
+         LC.INSERT k 1000 ITEMS a; LC.INSERT k CAPACITY 1000 ITEMS a; lc.insert k exact 9 capacity 1000 items a
+         LC.INSERT k WINDOW 40 CAPACITY 1000 ITEMS a; LC.INSERT c CAPACITY 1000 ITEMS b
+         LC.ADMIT k 1000 LIMIT 3 ITEMS a; LC.ADMIT k LIMIT 3 CAPACITY 1000 ITEMS a
+         lc.admit c limit 3 dryrun capacity 1000 items b; LC.INFO c CAPACITY; lc.info c capacity",
+    );
     for command in commands {
         client.expect(command, "-ERR a counter needs no CAPACITY: its ERROR holds for any number of members");
     }
@@ -199,7 +176,7 @@ fn info_describes_the_counter() {
         client.cmd("LC.INSERT k ERROR 0.02 EXACT 10 ITEMS a b c");
         let reply = client.cmd("LC.INFO k");
         let labels: Vec<_> = pairs(&reply).into_iter().map(|(label, _)| label).collect();
-        assert_eq!(labels, LABELS);
+        assert_eq!(labels, lines(LABELS));
         assert_eq!(parameters(&mut client, "k"), [0.02, 10.0]);
         assert_eq!(text(&field(&reply, "Mode")), "exact");
         assert_eq!(field(&reply, "Count"), Value::Int(3));

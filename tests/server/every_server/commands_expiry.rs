@@ -1,21 +1,15 @@
 //! Tests the options EX, PX, EXAT and PXAT, which set the expiry of a key that a command creates.
 
-use rollcall_testkit::{Server, Setup};
+use rollcall_testkit::{Server, Setup, lines};
 
 /// Commands that create a key. `?` stands for the expiry option.
-const CREATING: [&str; 6] = [
-    "BF.RESERVE k 0.01 100 ?",
-    "BF.INSERT k ? ITEMS a",
-    "BF.ADMIT k LIMIT 5 ? ITEMS a",
-    "LC.RESERVE k ?",
-    "LC.INSERT k ? ITEMS a",
-    "LC.ADMIT k LIMIT 5 ? ITEMS a",
-];
+const CREATING: &str = "BF.RESERVE k 0.01 100 ?; BF.INSERT k ? ITEMS a; BF.ADMIT k LIMIT 5 ? ITEMS a; LC.RESERVE k ?
+     LC.INSERT k ? ITEMS a; LC.ADMIT k LIMIT 5 ? ITEMS a";
 
 #[test]
 fn created_keys_expire_as_asked() {
     let (_server, mut client) = Server::start().with_client();
-    for command in CREATING {
+    for command in lines(CREATING) {
         // The options, and the bounds of the resulting time to live in milliseconds.
         for (options, from, to) in [
             ("EX 100", 90_000, 100_000),
@@ -59,7 +53,7 @@ fn keys_that_exist_keep_their_time() {
 #[test]
 fn times_that_cannot_be_are_rejected() {
     let (_server, mut client) = Server::start().with_client();
-    for command in CREATING {
+    for command in lines(CREATING) {
         for (options, error) in [
             ("EX 0", "ERR invalid expire time: option EX needs a whole number of seconds from 1 to "),
             ("PX -5", "ERR invalid expire time: option PX needs a whole number of milliseconds from 1 to "),
@@ -92,7 +86,7 @@ fn times_survive_the_aof_and_reach_replicas() {
     let replica = Server::start();
     replica.replicate(&primary);
     let mut client = primary.client();
-    for (number, command) in CREATING.iter().enumerate() {
+    for (number, command) in lines(CREATING).iter().enumerate() {
         let line = command.replace(" k ", &format!(" k{number} ")).replace('?', "PXAT 99999999999123");
         client.run(&line);
     }
@@ -101,7 +95,7 @@ fn times_survive_the_aof_and_reach_replicas() {
     primary.restart();
     clients.push(primary.client());
     for mut client in clients {
-        for number in 0..CREATING.len() {
+        for number in 0..lines(CREATING).len() {
             client.expect(&format!("PEXPIRETIME k{number}"), "99999999999123");
         }
     }

@@ -1,7 +1,7 @@
 //! Tests LC.* commands about single members, intersections and standard errors, and LC.CLEAR.
 
 use crate::every_server::commands_sets::card;
-use rollcall_testkit::{Server, add_many, field, number, session};
+use rollcall_testkit::{Server, add_many, field, lines, number, session};
 
 const ESTIMATES: &str =
     "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
@@ -144,16 +144,10 @@ fn exact_zero_never_is_exact() {
         client.expect(&format!("LC.ADMIT k LIMIT 0 EXACT 0{window} ITEMS a"), estimates);
         client.expect("EXISTS k", "0");
         client.expect(&format!("LC.RESERVE k EXACT 0{window}"), "+OK");
-        for question in [
-            "LC.MEMBERS k",
-            "LC.MEXISTS k a b",
-            "LC.REM k a",
-            "LC.ADMIT k LIMIT 0 ITEMS a",
-            "LC.ADMIT k LIMIT 0 DRYRUN ITEMS a",
-            "LC.UNION 2 exact k",
-            "LC.DIFF 2 exact k",
-            "LC.INTER 2 k exact",
-        ] {
+        for question in lines(
+            "LC.MEMBERS k; LC.MEXISTS k a b; LC.REM k a; LC.ADMIT k LIMIT 0 ITEMS a; LC.ADMIT k LIMIT 0 DRYRUN ITEMS a
+             LC.UNION 2 exact k; LC.DIFF 2 exact k; LC.INTER 2 k exact",
+        ) {
             client.expect(question, estimates);
         }
         client.expect("LC.INFO k MODE", "[\"estimate\"]");

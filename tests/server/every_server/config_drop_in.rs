@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, Setup, error_text, module_path, optional_file, show};
+use rollcall_testkit::{Client, Server, Setup, error_text, lines, module_path, optional_file, show};
 
 /// Load-time arguments that RedisBloom 2.8 accepts, each with the resulting default error rate, capacity and expansion.
 const LINES: [(&str, &str); 10] = [
@@ -24,26 +24,10 @@ const LINES: [(&str, &str); 10] = [
 ];
 
 /// Load-time arguments that RedisBloom 2.8 rejects.
-const REJECTED: [&str; 18] = [
-    "ERROR_RATE",
-    "ERROR_RATE 0",
-    "ERROR_RATE 1",
-    "ERROR_RATE -0.1",
-    "ERROR_RATE nan",
-    "ERROR_RATE abc",
-    "INITIAL_SIZE",
-    "INITIAL_SIZE 0",
-    "INITIAL_SIZE -1",
-    "INITIAL_SIZE abc",
-    "INITIAL_SIZE 1.5",
-    "INITIAL_SIZE 1e3",
-    "INITIAL_SIZE +5",
-    "INITIAL_SIZE 9223372036854775808",
-    "CF_MAX_EXPANSIONS",
-    "EXPANSION 4",
-    "FOO bar",
-    "ERROR_RATE 0.02 FOO bar",
-];
+const REJECTED: &str =
+    "ERROR_RATE; ERROR_RATE 0; ERROR_RATE 1; ERROR_RATE -0.1; ERROR_RATE nan; ERROR_RATE abc; INITIAL_SIZE
+     INITIAL_SIZE 0; INITIAL_SIZE -1; INITIAL_SIZE abc; INITIAL_SIZE 1.5; INITIAL_SIZE 1e3; INITIAL_SIZE +5
+     INITIAL_SIZE 9223372036854775808; CF_MAX_EXPANSIONS; EXPANSION 4; FOO bar; ERROR_RATE 0.02 FOO bar";
 
 /// The defaults of new filters (error rate, capacity and expansion), from `CONFIG GET`.
 fn defaults(server: &Server) -> String {
@@ -96,7 +80,7 @@ fn filters_are_made_by_redisblooms_arguments_as_there() {
 
 #[test]
 fn every_line_that_redisbloom_rejects_is_rejected_by_name() {
-    for line in REJECTED {
+    for line in lines(REJECTED) {
         let log = Setup::default().args(line).try_start().err().expect("it does not start");
         let reported: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
         let name = line.split_whitespace().rev().find(|word| word.contains(char::is_uppercase)).expect("a name");
@@ -104,7 +88,7 @@ fn every_line_that_redisbloom_rejects_is_rejected_by_name() {
     }
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let (server, mut client) = Setup::default().without_module().start().with_client();
-    for line in REJECTED {
+    for line in lines(REJECTED) {
         assert!(module_command(&mut client, "LOAD", &peer, line).starts_with("-ERR "), "{line}");
         assert!(module_command(&mut client, "LOAD", &module_path(), line).starts_with("-ERR "), "{line}");
     }
@@ -157,16 +141,9 @@ fn errors_are_those_of_redis_8() {
 }
 
 /// Lines from the redis.conf of Redis 8.
-const REDIS_8: [&str; 8] = [
-    "bf-error-rate 0.02",
-    "bf-initial-size 200",
-    "bf-expansion-factor 4",
-    "cf-initial-size 2048",
-    "cf-bucket-size 2",
-    "cf-max-iterations 30",
-    "cf-expansion-factor 2",
-    "cf-max-expansions 64",
-];
+const REDIS_8: &str =
+    "bf-error-rate 0.02; bf-initial-size 200; bf-expansion-factor 4; cf-initial-size 2048; cf-bucket-size 2
+     cf-max-iterations 30; cf-expansion-factor 2; cf-max-expansions 64";
 
 #[test]
 fn a_configuration_of_redis_8_serves_as_it_is() {
@@ -180,10 +157,9 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
         assert!(!server.log().contains("Invalid character"), "{}", server.log());
         return;
     }
-    let lines = REDIS_8.iter().fold(Setup::default(), |setup, line| setup.line(line));
-    let mut server = lines.start();
+    let mut server = lines(REDIS_8).iter().fold(Setup::default(), |setup, line| setup.line(line)).start();
     assert_eq!(defaults(&server), "0.02 200 4");
-    for line in REDIS_8 {
+    for line in lines(REDIS_8) {
         let (name, value) = line.split_once(' ').expect("a value");
         assert_eq!(server.config(name).as_deref(), Some(value), "{name}");
         // An option without effect is logged once, unless it has its default value.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, Setup, show, text, wait_until, with_items};
+use rollcall_testkit::{Client, Server, Setup, lines, show, text, wait_until, with_items};
 
 /// A filter of 11 MB.
 const LARGE: &str = "0.001 6000000";
@@ -123,23 +123,11 @@ fn nothing_else_changes() {
     });
     assert!(dump[0] == dump[1]);
     let [Value::BulkString(dump), _] = dump else { panic!("DUMP gave no string") };
-    for step in [
-        "DEL f",
-        "UNLINK f",
-        "SET f string",
-        "COPY f g REPLACE",
-        "BF.MERGE f g",
-        "RESTORE",
-        "RENAME g f",
-        "BF.INSERT grown CAPACITY 2000000 ERROR 0.0001 EXPANSION 4 ITEMS a",
-        "GROW",
-        "BF.CLEAR f",
-        "BGSAVE",
-        "DEBUG RELOAD",
-        "BGREWRITEAOF",
-        "FLUSHALL ASYNC",
-        "FLUSHALL SYNC",
-    ] {
+    for step in lines(
+        "DEL f; UNLINK f; SET f string; COPY f g REPLACE; BF.MERGE f g; RESTORE; RENAME g f
+         BF.INSERT grown CAPACITY 2000000 ERROR 0.0001 EXPANSION 4 ITEMS a; GROW; BF.CLEAR f; BGSAVE; DEBUG RELOAD
+         BGREWRITEAOF; FLUSHALL ASYNC; FLUSHALL SYNC",
+    ) {
         let replies = clients.each_mut().map(|client| {
             client.cmd("DEL f");
             client.expect(&format!("BF.RESERVE f {LARGE}"), "+OK");

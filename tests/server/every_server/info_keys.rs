@@ -5,35 +5,17 @@
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, Setup, show};
+use rollcall_testkit::{Client, Server, Setup, lines, show};
 
 /// Commands that read facts about the key `f` or `c`.
-const FACTS: [&str; 8] = [
-    "BF.INFO f",
-    "BF.INFO f SIZE",
-    "BF.DEBUG f",
-    "RF.INFO f",
-    "RF.INFO f FILL",
-    "RF.DEBUG f",
-    "LC.INFO c",
-    "LC.INFO c COUNT",
-];
+const FACTS: &str =
+    "BF.INFO f; BF.INFO f SIZE; BF.DEBUG f; RF.INFO f; RF.INFO f FILL; RF.DEBUG f; LC.INFO c; LC.INFO c COUNT";
 /// Commands that use these keys.
 const USES: [&str; 4] = ["BF.EXISTS f a", "RF.CARD f", "LC.COUNT c", "LC.EXISTS c a"];
 /// Commands that are rejected or change nothing: `f` is full, and `c` has only `a`.
-const NO_CHANGES: [&str; 11] = [
-    "BF.ADD f a",
-    "BF.ADD f b",
-    "BF.RESERVE f 0.01 1",
-    "BF.ADMIT f LIMIT 1 ITEMS b",
-    "BF.MERGE f f",
-    "BF.ADD c a",
-    "LC.ADD c a",
-    "LC.RESERVE c",
-    "LC.ADMIT c LIMIT 1 ITEMS b",
-    "LC.LOADCHUNK c 1 a",
-    "LC.ADD f a",
-];
+const NO_CHANGES: &str =
+    "BF.ADD f a; BF.ADD f b; BF.RESERVE f 0.01 1; BF.ADMIT f LIMIT 1 ITEMS b; BF.MERGE f f; BF.ADD c a; LC.ADD c a
+     LC.RESERVE c; LC.ADMIT c LIMIT 1 ITEMS b; LC.LOADCHUNK c 1 a; LC.ADD f a";
 /// Commands that change these keys.
 const CHANGES: [&str; 2] = ["BF.CLEAR f", "LC.ADD c b"];
 
@@ -55,7 +37,7 @@ fn facts_do_not_make_a_key_look_used_often() {
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
-    for (commands, uses) in [(&FACTS[..], 0), (&USES[..], 1)] {
+    for (commands, uses) in [(lines(FACTS), 0), (USES.to_vec(), 1)] {
         for command in commands {
             let frequency = format!("OBJECT FREQ {}", key_of(command));
             let before = client.int(&frequency);
@@ -80,8 +62,8 @@ fn facts_do_not_make_a_key_look_used_lately() {
     let (_server, mut client) = Server::start().with_client();
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
-    for (commands, is_use) in [(&FACTS[..], false), (&USES[..], true)] {
-        check_idle(&mut client, commands, is_use);
+    for (commands, is_use) in [(lines(FACTS), false), (USES.to_vec(), true)] {
+        check_idle(&mut client, &commands, is_use);
     }
 }
 
@@ -96,8 +78,8 @@ fn what_changes_nothing_does_not_make_a_key_the_newest() {
     client.expect("BF.RESERVE f 0.01 1 NONSCALING", "+OK");
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
-    for (commands, is_change) in [(&NO_CHANGES[..], false), (&CHANGES[..], true)] {
-        check_idle(&mut client, commands, is_change);
+    for (commands, is_change) in [(lines(NO_CHANGES), false), (CHANGES.to_vec(), true)] {
+        check_idle(&mut client, &commands, is_change);
     }
 }
 

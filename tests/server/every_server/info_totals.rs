@@ -4,34 +4,19 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, add_many, error_text, field, figures, number, populate, text, wait_until};
+use rollcall_testkit::{
+    Client, Server, add_many, error_text, field, figures, lines, number, populate, text, wait_until, words,
+};
 
 /// The totals computed from the INFO of each key. Totals of figures that single keys do not report are left out.
 fn summed(client: &mut Client) -> BTreeMap<String, i64> {
     let mut sums: BTreeMap<String, i64> = BTreeMap::new();
-    for name in [
-        "filters",
-        "filters_lines",
-        "filters_classic",
-        "filters_windowed",
-        "filters_partially_loaded",
-        "filters_lines_bytes",
-        "filters_windowed_bytes",
-        "filters_classic_bytes",
-        "filters_partially_loaded_bytes",
-        "filters_items",
-        "filters_capacity",
-        "filters_sub_filters",
-        "filters_grown",
-        "counters",
-        "counters_exact",
-        "counters_estimate",
-        "counters_windowed",
-        "counters_partially_loaded",
-        "counters_exact_bytes",
-        "counters_estimate_bytes",
-        "counters_partially_loaded_bytes",
-    ] {
+    for name in words(
+        "filters filters_lines filters_classic filters_windowed filters_partially_loaded filters_lines_bytes
+         filters_windowed_bytes filters_classic_bytes filters_partially_loaded_bytes filters_items filters_capacity
+         filters_sub_filters filters_grown counters counters_exact counters_estimate counters_windowed
+         counters_partially_loaded counters_exact_bytes counters_estimate_bytes counters_partially_loaded_bytes",
+    ) {
         sums.insert(name.to_owned(), 0);
     }
     let mut add = |name: &str, more: i64| {
@@ -131,21 +116,12 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
     client.expect("BF.RESERVE bf:never 0.01 10000000", "-ERR the filter needs *");
     client.expect("CONFIG SET rollcall.max-key-bytes 0", "+OK");
     assert_sums(&mut client, "errors");
-    for line in [
-        "BF.MERGE bf:chain bf:chain",
-        "BF.MERGE bf:left bf:right",
-        "LC.MERGE lc:exact lc:many",
-        "LC.MERGE lc:new lc:exact lc:fine",
-        "BF.CLEAR bf:chain",
-        "LC.CLEAR lc:many",
-        "BF.CLEAR bf:slices",
-        "COPY bf:classic bf:copied",
-        "COPY lc:slices lc:copied",
-        "RENAME bf:left bf:right",
-        "DEL lc:big",
-        "UNLINK bf:flat",
-        "SET bf:tight text",
-    ] {
+    for line in lines(
+        "BF.MERGE bf:chain bf:chain; BF.MERGE bf:left bf:right; LC.MERGE lc:exact lc:many
+         LC.MERGE lc:new lc:exact lc:fine; BF.CLEAR bf:chain; LC.CLEAR lc:many; BF.CLEAR bf:slices
+         COPY bf:classic bf:copied; COPY lc:slices lc:copied; RENAME bf:left bf:right; DEL lc:big; UNLINK bf:flat
+         SET bf:tight text",
+    ) {
         client.run(line);
         assert_sums(&mut client, line);
     }

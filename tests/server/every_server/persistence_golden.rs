@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::effects::{appended, appending};
 use crate::kinds::{KINDS, make};
-use rollcall_testkit::{Client, Server, Setup, text};
+use rollcall_testkit::{Client, Server, Setup, lines, text};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden").join(name)
@@ -28,16 +28,11 @@ pub fn populate(client: &mut Client) {
     for (number, (_, lines)) in KINDS.iter().enumerate() {
         make(client, &format!("k{number:02}"), lines);
     }
-    let more = [
-        "BF.MERGE merged k01 k01",
-        "BF.MADD ? a b",
-        "BF.CLEAR ?",
-        "BF.ADMIT ? LIMIT 3 SEED 7 ITEMS a b c d",
-        "LC.ADMIT admitted LIMIT 3 SEED 7 ITEMS a b c d",
-        "LC.MERGE united k08 k09",
-        "LC.ADVANCE k11 4",
-        "RF.INSERT named CAPACITY 30 ERROR 0.2 EXPANSION 3 SEED 18446744073709551615 ITEMS a b",
-    ];
+    let more = lines(
+        "BF.MERGE merged k01 k01; BF.MADD ? a b; BF.CLEAR ?; BF.ADMIT ? LIMIT 3 SEED 7 ITEMS a b c d
+         LC.ADMIT admitted LIMIT 3 SEED 7 ITEMS a b c d; LC.MERGE united k08 k09; LC.ADVANCE k11 4
+         RF.INSERT named CAPACITY 30 ERROR 0.2 EXPANSION 3 SEED 18446744073709551615 ITEMS a b",
+    );
     make(client, "changed", &more);
 }
 

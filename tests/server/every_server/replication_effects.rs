@@ -4,111 +4,51 @@
 use redis::Value;
 
 use rollcall_testkit::{
-    CHANGES_NOTHING, Client, Pair, Setup, add_many, assert_same, error_text, populate, populate_for_no_change, show,
-    snapshot, text,
+    CHANGES_NOTHING, Client, Pair, Setup, add_many, assert_same, error_text, lines, populate, populate_for_no_change,
+    show, snapshot, text,
 };
 
 #[test]
 fn every_write_leaves_the_replica_equal() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
-    for line in [
-        "BF.ADD a x",
-        "BF.ADD a y",
-        "BF.MADD b x y x",
-        "BF.MADD b y z",
-        "BF.INSERT c ITEMS x y",
-        "BF.INSERT c ITEMS y z",
-        "BF.INSERT d CAPACITY 50 ITEMS x",
-        "BF.INSERT e ERROR 0.2 ITEMS x",
-        "BF.INSERT f EXPANSION 7 ITEMS x",
-        "BF.INSERT g NONSCALING ITEMS x",
-        "BF.INSERT h EXPANSION 0 ITEMS x",
-        // A classic filter stores an expansion that it does not use.
-        "BF.INSERT hh NONSCALING EXPANSION 3 LAYOUT classic ITEMS x",
-        "BF.INSERT hhh NONSCALING EXPANSION 3 LAYOUT lines ITEMS x",
-        "BF.INSERT i SEED 77 CAPACITY 9 ITEMS x",
-        "BF.RESERVE j 0.05 20",
-        "BF.RESERVE k 0.05 20 EXPANSION 3",
-        "BF.RESERVE l 0.05 20 NONSCALING",
-        "BF.RESERVE m 0.05 20 SEED 18446744073709551615",
-        "BF.RESERVE n 0.1 20 LAYOUT lines",
-        "BF.RESERVE o 0.0123456789012345678 12345",
-        "BF.RESERVE p 1e-300 1",
-        // A key with the name of an option, which RedisBloom mistakes for the option.
-        "BF.RESERVE NONSCALING 0.05 20",
-        "BF.RESERVE nonscaling 0.05 20 EXPANSION 3",
-        "BF.RESERVE EXPANSION 0.05 20",
-        "BF.RESERVE ITEMS 0.05 20 LAYOUT classic",
-        "BF.INSERT expansion NONSCALING ITEMS ITEMS NOCREATE",
-        "BF.INSERT items CAPACITY 7 LAYOUT classic ITEMS ITEMS x CAPACITY",
-        "BF.INSERT NONSCALING NOCREATE SEED 9 LAYOUT lines ITEMS CAPACITY 7 ITEMS",
-        "BF.INSERT NONSCALING CAPACITY 7 ITEMS y",
-        "BF.MADD k 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
-        "BF.MERGE q b",
-        "BF.MERGE q b c",
-        "BF.MERGE b c",
-        "BF.MERGE r missing b",
-        // The merge makes the destination grow by sub-filters.
-        "BF.RESERVE short 0.05 20 EXPANSION 3",
-        "BF.MADD short 1 2 3 new",
-        "BF.MERGE short k",
-        "BF.MERGE k short",
-        "BF.CLEAR k",
-        "BF.ADD k x",
-        "LC.ADD A x y",
-        "LC.ADD A y z",
-        "LC.INSERT B ITEMS x y",
-        "LC.INSERT C ITEMS x",
-        "LC.INSERT D ERROR 0.03 ITEMS x",
-        "LC.INSERT E EXACT 2 ITEMS x y z",
-        "LC.INSERT F SEED 9 EXACT 0 ITEMS x y z",
-        "LC.RESERVE G",
-        "LC.RESERVE H ERROR 0.123456789 EXACT 7",
-        "LC.RESERVE I ERROR 0.0025 EXACT 0",
-        "LC.ADD I x y z",
-        "LC.INSERT I2 EXACT 5 BYTES 3 ITEMS xx yy",
-        "LC.RESERVE I3 ERROR 0.25 BYTES 7",
-        "LC.MERGE J A",
-        "LC.MERGE J A B C",
-        "LC.MERGE E A",
-        "LC.MERGE A E",
-        "LC.MERGE K missing A",
-        "LC.MERGE L missing",
-        "BF.MERGE M missing",
-        "LC.REM J x new z x",
-        "LC.REM J new",
-        "LC.REM E x",
-        "LC.CLEAR J",
-        "LC.ADD J x",
-        "LC.CLEAR E",
-        "BF.RESERVE ea 0.05 20 EX 1000",
-        "BF.INSERT eb PX 1000000 CAPACITY 7 ITEMS x y",
-        "BF.INSERT eb EX 1 ITEMS x z",
-        "LC.RESERVE ec EXAT 99999999999",
-        "LC.INSERT ed PXAT 9999999999999 ITEMS x y",
-        "LC.INSERT ed EX 1 ITEMS x z",
-        "BF.ADMIT ee LIMIT 3 CAPACITY 9 EX 1000 ITEMS a b a c d",
-        "BF.ADMIT ee LIMIT 5 ITEMS d a e f",
-        "BF.ADMIT ee LIMIT 9 ALL ITEMS f g h i j",
-        "BF.ADMIT ee LIMIT 99 ALL DRYRUN ITEMS f g h i j",
-        "BF.ADMIT ef LIMIT 99 LAYOUT classic CAPACITY 2 ITEMS f g h i j",
-        "BF.ADMIT eg LIMIT 99 NONSCALING CAPACITY 2 ITEMS f g h i j",
-        "BF.ADMIT en LIMIT 0 ITEMS f g h i j",
-        "LC.ADMIT eh LIMIT 3 EXACT 9 EX 1000 ITEMS a b a c d",
-        "LC.ADMIT eh LIMIT 5 ITEMS d a e f",
-        "LC.ADMIT eh LIMIT 9 ALL ITEMS f g h i j",
-        "LC.ADMIT eh LIMIT 99 ITEMS f g h i j k l",
-        "LC.ADMIT en LIMIT 0 ITEMS f g h i j",
-        "EXPIRE a 1000",
-        "RENAME a aa",
-        "COPY b bb",
-        "DEL c",
-        "UNLINK A",
-        "SWAPDB 0 1",
-        "SWAPDB 0 1",
-        "SET d overwritten",
-    ] {
+    for line in lines(
+        "BF.ADD a x; BF.ADD a y; BF.MADD b x y x; BF.MADD b y z; BF.INSERT c ITEMS x y; BF.INSERT c ITEMS y z
+         BF.INSERT d CAPACITY 50 ITEMS x; BF.INSERT e ERROR 0.2 ITEMS x; BF.INSERT f EXPANSION 7 ITEMS x
+         BF.INSERT g NONSCALING ITEMS x; BF.INSERT h EXPANSION 0 ITEMS x
+         # A classic filter stores an expansion that it does not use.
+         BF.INSERT hh NONSCALING EXPANSION 3 LAYOUT classic ITEMS x
+         BF.INSERT hhh NONSCALING EXPANSION 3 LAYOUT lines ITEMS x; BF.INSERT i SEED 77 CAPACITY 9 ITEMS x
+         BF.RESERVE j 0.05 20; BF.RESERVE k 0.05 20 EXPANSION 3; BF.RESERVE l 0.05 20 NONSCALING
+         BF.RESERVE m 0.05 20 SEED 18446744073709551615; BF.RESERVE n 0.1 20 LAYOUT lines
+         BF.RESERVE o 0.0123456789012345678 12345; BF.RESERVE p 1e-300 1
+         # A key with the name of an option, which RedisBloom mistakes for the option.
+         BF.RESERVE NONSCALING 0.05 20; BF.RESERVE nonscaling 0.05 20 EXPANSION 3; BF.RESERVE EXPANSION 0.05 20
+         BF.RESERVE ITEMS 0.05 20 LAYOUT classic; BF.INSERT expansion NONSCALING ITEMS ITEMS NOCREATE
+         BF.INSERT items CAPACITY 7 LAYOUT classic ITEMS ITEMS x CAPACITY
+         BF.INSERT NONSCALING NOCREATE SEED 9 LAYOUT lines ITEMS CAPACITY 7 ITEMS
+         BF.INSERT NONSCALING CAPACITY 7 ITEMS y
+         BF.MADD k 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; BF.MERGE q b
+         BF.MERGE q b c; BF.MERGE b c; BF.MERGE r missing b
+         # The merge makes the destination grow by sub-filters.
+         BF.RESERVE short 0.05 20 EXPANSION 3; BF.MADD short 1 2 3 new; BF.MERGE short k; BF.MERGE k short; BF.CLEAR k
+         BF.ADD k x; LC.ADD A x y; LC.ADD A y z; LC.INSERT B ITEMS x y; LC.INSERT C ITEMS x
+         LC.INSERT D ERROR 0.03 ITEMS x; LC.INSERT E EXACT 2 ITEMS x y z; LC.INSERT F SEED 9 EXACT 0 ITEMS x y z
+         LC.RESERVE G; LC.RESERVE H ERROR 0.123456789 EXACT 7; LC.RESERVE I ERROR 0.0025 EXACT 0; LC.ADD I x y z
+         LC.INSERT I2 EXACT 5 BYTES 3 ITEMS xx yy; LC.RESERVE I3 ERROR 0.25 BYTES 7; LC.MERGE J A; LC.MERGE J A B C
+         LC.MERGE E A; LC.MERGE A E; LC.MERGE K missing A; LC.MERGE L missing; BF.MERGE M missing; LC.REM J x new z x
+         LC.REM J new; LC.REM E x; LC.CLEAR J; LC.ADD J x; LC.CLEAR E; BF.RESERVE ea 0.05 20 EX 1000
+         BF.INSERT eb PX 1000000 CAPACITY 7 ITEMS x y; BF.INSERT eb EX 1 ITEMS x z; LC.RESERVE ec EXAT 99999999999
+         LC.INSERT ed PXAT 9999999999999 ITEMS x y; LC.INSERT ed EX 1 ITEMS x z
+         BF.ADMIT ee LIMIT 3 CAPACITY 9 EX 1000 ITEMS a b a c d; BF.ADMIT ee LIMIT 5 ITEMS d a e f
+         BF.ADMIT ee LIMIT 9 ALL ITEMS f g h i j; BF.ADMIT ee LIMIT 99 ALL DRYRUN ITEMS f g h i j
+         BF.ADMIT ef LIMIT 99 LAYOUT classic CAPACITY 2 ITEMS f g h i j
+         BF.ADMIT eg LIMIT 99 NONSCALING CAPACITY 2 ITEMS f g h i j; BF.ADMIT en LIMIT 0 ITEMS f g h i j
+         LC.ADMIT eh LIMIT 3 EXACT 9 EX 1000 ITEMS a b a c d; LC.ADMIT eh LIMIT 5 ITEMS d a e f
+         LC.ADMIT eh LIMIT 9 ALL ITEMS f g h i j; LC.ADMIT eh LIMIT 99 ITEMS f g h i j k l
+         LC.ADMIT en LIMIT 0 ITEMS f g h i j; EXPIRE a 1000; RENAME a aa; COPY b bb; DEL c; UNLINK A; SWAPDB 0 1
+         SWAPDB 0 1; SET d overwritten",
+    ) {
         client.cmd(line);
         pair.assert_equal(line);
     }
@@ -179,7 +119,7 @@ fn what_changes_nothing_is_not_sent_nor_counted() {
     populate_for_no_change(&mut client);
     pair.replica.wait_synced(&pair.primary);
     let before = pair.marks();
-    for line in CHANGES_NOTHING {
+    for line in lines(CHANGES_NOTHING) {
         client.cmd(line);
         assert_eq!(pair.marks(), before, "{line}");
     }

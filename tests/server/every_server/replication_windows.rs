@@ -5,7 +5,7 @@ use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
 use crate::every_server::commands_windows_clock::{WINDOW, YEAR, exists};
 use crate::neighbour::neighbour;
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::{Clock, Pair, Setup, add_many, pack, words};
+use rollcall_testkit::{Clock, Pair, Setup, add_many, lines, pack, words};
 
 /// A primary and a replica with a clock each. The replica's AOF shows which commands it received.
 fn pair(primary: &Clock, replica: &Clock) -> Pair {
@@ -43,78 +43,35 @@ fn every_write_leaves_the_replica_equal() {
     let mut client = pair.primary.client();
     // With active expiry, a volatile key could expire between reading the two data sets.
     client.expect("DEBUG SET-ACTIVE-EXPIRE 0", "+OK");
-    for line in [
-        "BF.RESERVE a 0.01 100 WINDOW 40",
-        "BF.ADD a x",
-        "BF.RESERVE b 0.01 100 WINDOW 40 REFRESH SLICES 8 SEED 77",
-        "BF.MADD b x y x",
-        "BF.INSERT c CAPACITY 7 WINDOW 40 ITEMS x y",
-        "BF.ADMIT d LIMIT 2 CAPACITY 7 WINDOW 40 REFRESH EX 100000 ITEMS x y z",
-        "BF.RESERVE g 0.01 100 WINDOW 40 MANUAL",
-        "BF.ADD g x",
-        "LC.RESERVE A WINDOW 40",
-        "LC.ADD A x y",
-        "LC.INSERT B EXACT 2 WINDOW 40 SLICES 20 ITEMS x y z",
-        "LC.INSERT C EXACT 0 WINDOW 40 SLICES 4 SEED 9 ITEMS x y z",
-        "LC.ADMIT D LIMIT 2 WINDOW 40 PX 100000000 ITEMS x y z",
-        "LC.RESERVE E WINDOW 40 MANUAL ERROR 0.05 EXACT 3",
-        "LC.ADD E x y z",
-        "BF.INSERT v WINDOW 40 SLICES 4 VOLATILE ITEMS x",
-        "LC.ADMIT V LIMIT 3 WINDOW 40 SLICES 4 VOLATILE ITEMS x",
-    ] {
+    for line in lines(
+        "BF.RESERVE a 0.01 100 WINDOW 40; BF.ADD a x; BF.RESERVE b 0.01 100 WINDOW 40 REFRESH SLICES 8 SEED 77
+         BF.MADD b x y x; BF.INSERT c CAPACITY 7 WINDOW 40 ITEMS x y
+         BF.ADMIT d LIMIT 2 CAPACITY 7 WINDOW 40 REFRESH EX 100000 ITEMS x y z; BF.RESERVE g 0.01 100 WINDOW 40 MANUAL
+         BF.ADD g x; LC.RESERVE A WINDOW 40; LC.ADD A x y; LC.INSERT B EXACT 2 WINDOW 40 SLICES 20 ITEMS x y z
+         LC.INSERT C EXACT 0 WINDOW 40 SLICES 4 SEED 9 ITEMS x y z
+         LC.ADMIT D LIMIT 2 WINDOW 40 PX 100000000 ITEMS x y z; LC.RESERVE E WINDOW 40 MANUAL ERROR 0.05 EXACT 3
+         LC.ADD E x y z; BF.INSERT v WINDOW 40 SLICES 4 VOLATILE ITEMS x
+         LC.ADMIT V LIMIT 3 WINDOW 40 SLICES 4 VOLATILE ITEMS x",
+    ) {
         client.run(line);
         pair.assert_equal(line);
     }
     // Some of these commands fail, advance the window, or change nothing. Both servers stay equal after each.
-    let lines = [
-        "BF.ADD a x",
-        "BF.ADD a new",
-        "BF.MADD b x new y",
-        "BF.INSERT c ITEMS x z z2",
-        "BF.ADMIT d LIMIT 2 ITEMS x z",
-        "BF.ADMIT d LIMIT 3 ALL ITEMS x y z z2",
-        "BF.ADMIT d LIMIT 4 ALL ITEMS x z",
-        "BF.MADD e 25 31 32 33 34 35 36 37",
-        "BF.MADD f 15 31 32 33 34 35 36 37",
-        "BF.ADVANCE g 7",
-        "BF.ADVANCE g 7",
-        "BF.ADVANCE g 2",
-        "BF.ADD g y",
-        "BF.ADVANCE a 170000003",
-        "BF.MERGE h a",
-        "BF.MERGE h a missing",
-        "BF.MERGE a c",
-        "BF.CLEAR c",
-        "BF.CLEAR c",
-        "BF.CLEAR e",
-        "LC.ADD A x new",
-        "LC.ADD A x",
-        "LC.ADD B x y z new",
-        "LC.ADD C y new",
-        "LC.ADMIT D LIMIT 3 ITEMS x z z2",
-        "LC.ADMIT D LIMIT 3 ALL ITEMS x y z z2 z3",
-        "LC.ADVANCE E 11",
-        "LC.ADD E y z2 z3",
-        "LC.ADVANCE E 13",
-        "LC.MERGE F C",
-        "LC.MERGE F C missing",
-        "LC.MERGE F A",
-        "LC.REM A new",
-        "LC.REM D x y",
-        "LC.REM V z missing",
-        "LC.CLEAR C",
-        "COPY a copy REPLACE",
-        "RENAME copy renamed",
-        "BF.ADD renamed z",
-        "BF.INSERT v WINDOW 40 SLICES 4 VOLATILE ITEMS x y",
-        "LC.ADMIT V LIMIT 3 WINDOW 40 SLICES 4 VOLATILE ITEMS x y z",
-        "BF.MERGE v2 v",
-        "LC.MERGE V2 V",
-    ];
+    let lines = lines(
+        "BF.ADD a x; BF.ADD a new; BF.MADD b x new y; BF.INSERT c ITEMS x z z2; BF.ADMIT d LIMIT 2 ITEMS x z
+         BF.ADMIT d LIMIT 3 ALL ITEMS x y z z2; BF.ADMIT d LIMIT 4 ALL ITEMS x z; BF.MADD e 25 31 32 33 34 35 36 37
+         BF.MADD f 15 31 32 33 34 35 36 37; BF.ADVANCE g 7; BF.ADVANCE g 7; BF.ADVANCE g 2; BF.ADD g y
+         BF.ADVANCE a 170000003; BF.MERGE h a; BF.MERGE h a missing; BF.MERGE a c; BF.CLEAR c; BF.CLEAR c; BF.CLEAR e
+         LC.ADD A x new; LC.ADD A x; LC.ADD B x y z new; LC.ADD C y new; LC.ADMIT D LIMIT 3 ITEMS x z z2
+         LC.ADMIT D LIMIT 3 ALL ITEMS x y z z2 z3; LC.ADVANCE E 11; LC.ADD E y z2 z3; LC.ADVANCE E 13; LC.MERGE F C
+         LC.MERGE F C missing; LC.MERGE F A; LC.REM A new; LC.REM D x y; LC.REM V z missing; LC.CLEAR C
+         COPY a copy REPLACE; RENAME copy renamed; BF.ADD renamed z; BF.INSERT v WINDOW 40 SLICES 4 VOLATILE ITEMS x y
+         LC.ADMIT V LIMIT 3 WINDOW 40 SLICES 4 VOLATILE ITEMS x y z; BF.MERGE v2 v; LC.MERGE V2 V",
+    );
     for seconds in [5, 7, 20, 1, 39, 60, 1000] {
         here.pass(seconds);
         there.pass(seconds + 3);
-        for line in lines {
+        for line in &lines {
             client.cmd(line);
             pair.assert_equal(&format!("{line} at {}", here.now()));
         }
@@ -234,29 +191,15 @@ fn a_writable_replica_may_be_ahead() {
 /// Replicated commands never ask a clock. A command that comes too late, or whose key is missing, does nothing.
 #[test]
 fn replicated_commands_ask_no_clock() {
-    let lines = [
-        "BF.ADVANCE missing 170000000",
-        "BF.ADVANCE missing 170000000 REBASE",
-        "LC.ADVANCE missing 170000000",
-        "LC.ADVANCE missing CLOCK",
-        "BF.RESERVE k 0.001 100 WINDOW 40 SLICES 4 SLICE 170000000",
-        "BF.ADD k a",
-        "BF.ADVANCE k 170000002",
-        "BF.ADVANCE k 170000001",
-        "BF.ADD k b",
-        "BF.INSERT l WINDOW 40 SLICES 4 REFRESH SLICE 170000003 ITEMS a b",
-        "BF.ADVANCE l 190000000",
-        "BF.ADD l c",
-        "BF.ADVANCE l 170000003 REBASE",
-        "LC.INSERT c EXACT 250 WINDOW 40 SLICES 4 SLICE 170000000 ITEMS a",
-        "LC.ADVANCE c 170000001",
-        "LC.ADD c a b",
-        "LC.ADVANCE c 170000004",
-        "LC.ADD c c",
-        "LC.RESERVE d WINDOW 40 MANUAL SLICES 4 SLICE 17",
-        "LC.ADD d a",
-        "SET text x",
-    ];
+    let lines = lines(
+        "BF.ADVANCE missing 170000000; BF.ADVANCE missing 170000000 REBASE; LC.ADVANCE missing 170000000
+         LC.ADVANCE missing CLOCK; BF.RESERVE k 0.001 100 WINDOW 40 SLICES 4 SLICE 170000000; BF.ADD k a
+         BF.ADVANCE k 170000002; BF.ADVANCE k 170000001; BF.ADD k b
+         BF.INSERT l WINDOW 40 SLICES 4 REFRESH SLICE 170000003 ITEMS a b; BF.ADVANCE l 190000000; BF.ADD l c
+         BF.ADVANCE l 170000003 REBASE; LC.INSERT c EXACT 250 WINDOW 40 SLICES 4 SLICE 170000000 ITEMS a
+         LC.ADVANCE c 170000001; LC.ADD c a b; LC.ADVANCE c 170000004; LC.ADD c c
+         LC.RESERVE d WINDOW 40 MANUAL SLICES 4 SLICE 17; LC.ADD d a; SET text x",
+    );
     let aof: Vec<u8> = lines.into_iter().flat_map(|line| pack(&words(line))).collect();
     for now in [5, START - YEAR, START, START + 20, START + YEAR] {
         let clock = Clock::at(now);

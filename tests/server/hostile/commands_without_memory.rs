@@ -7,58 +7,26 @@ use std::process::Command;
 use redis::Value;
 
 use rollcall_testkit::{
-    Client, Server, Setup, add_many, error_text, populate_for_no_change, shorten, show, text, with_items, words,
+    Client, Server, Setup, add_many, error_text, lines, populate_for_no_change, shorten, show, text, with_items, words,
 };
 
 /// Commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF or RF.
-const WRITES: [&str; 40] = [
-    "?.RESERVE new 0.01 100",
-    "?.RESERVE new 0.0001 1000000 EXPANSION 4",
-    "?.RESERVE new 0.01 100 WINDOW 40",
-    "?.ADD new a",
-    "?.ADD f new",
-    "?.ADD fw new",
-    "?.MADD new a b",
-    "?.MADD f new newer",
-    "?.INSERT new ITEMS a",
-    "?.INSERT new CAPACITY 1000000 ITEMS a",
-    "?.INSERT f ITEMS new",
-    "?.INSERT fc ITEMS new",
-    "?.ADMIT new LIMIT 5 ITEMS a",
-    "?.ADMIT f LIMIT 50 ITEMS new",
-    "?.ADMIT fw LIMIT 50 ITEMS new",
-    "?.MERGE new f g",
-    "?.MERGE g f",
-    "?.MERGEDUMP new data",
-    "?.LOADCHUNK new 1 data",
-    "LC.RESERVE new",
-    "LC.RESERVE new EXACT 0 WINDOW 40",
-    "LC.ADD new a",
-    "LC.ADD c new",
-    "LC.ADD e new",
-    "LC.ADD cw new",
-    "LC.INSERT new ITEMS a",
-    "LC.INSERT new EXACT 0 ITEMS a",
-    "LC.INSERT c ITEMS new",
-    "LC.INSERT e2 ITEMS new",
-    "LC.ADMIT new LIMIT 5 ITEMS a",
-    "LC.ADMIT c LIMIT 50 ITEMS new",
-    "LC.ADMIT cw LIMIT 50 ITEMS new",
-    "LC.MERGE new c d",
-    "LC.MERGE d e",
-    "LC.MERGE new cw",
-    "LC.MERGEDUMP new data",
-    "LC.LOADCHUNK new 1 data",
-    "COPY f new",
-    "COPY e new",
-    "COPY cw new",
-];
+const WRITES: &str =
+    "?.RESERVE new 0.01 100; ?.RESERVE new 0.0001 1000000 EXPANSION 4; ?.RESERVE new 0.01 100 WINDOW 40; ?.ADD new a
+     ?.ADD f new; ?.ADD fw new; ?.MADD new a b; ?.MADD f new newer; ?.INSERT new ITEMS a
+     ?.INSERT new CAPACITY 1000000 ITEMS a; ?.INSERT f ITEMS new; ?.INSERT fc ITEMS new; ?.ADMIT new LIMIT 5 ITEMS a
+     ?.ADMIT f LIMIT 50 ITEMS new; ?.ADMIT fw LIMIT 50 ITEMS new; ?.MERGE new f g; ?.MERGE g f; ?.MERGEDUMP new data
+     ?.LOADCHUNK new 1 data; LC.RESERVE new; LC.RESERVE new EXACT 0 WINDOW 40; LC.ADD new a; LC.ADD c new
+     LC.ADD e new; LC.ADD cw new; LC.INSERT new ITEMS a; LC.INSERT new EXACT 0 ITEMS a; LC.INSERT c ITEMS new
+     LC.INSERT e2 ITEMS new; LC.ADMIT new LIMIT 5 ITEMS a; LC.ADMIT c LIMIT 50 ITEMS new
+     LC.ADMIT cw LIMIT 50 ITEMS new; LC.MERGE new c d; LC.MERGE d e; LC.MERGE new cw; LC.MERGEDUMP new data
+     LC.LOADCHUNK new 1 data; COPY f new; COPY e new; COPY cw new";
 
 /// Commands that write but only remove data, so they may run when memory is full.
 const FORGETS: [&str; 6] = ["BF.ADVANCE", "RF.ADVANCE", "LC.ADVANCE", "BF.CLEAR", "RF.CLEAR", "LC.REM"];
 
 fn writes() -> Vec<String> {
-    WRITES
+    lines(WRITES)
         .iter()
         .flat_map(|line| ["BF", "RF"].map(|prefix| line.replace('?', prefix)))
         .collect::<BTreeSet<_>>()
@@ -257,21 +225,13 @@ fn what_the_system_does_not_give_is_an_error() {
     fill_space(&server);
     let before = digests(&mut client);
 
-    for line in [
-        "BF.RESERVE new 0.01 40000000",
-        "BF.RESERVE new 0.01 40000000 LAYOUT classic NONSCALING",
-        "BF.INSERT new CAPACITY 40000000 ITEMS a",
-        "BF.INSERT new CAPACITY 40000000 WINDOW 40 SLICES 2 ITEMS a b",
-        "BF.ADMIT new LIMIT 9 CAPACITY 40000000 ITEMS a",
-        "BF.ADMIT k:lines LIMIT 9000 ITEMS out:1 out:2 out:3",
-        "BF.ADMIT k:window LIMIT 9 ITEMS a",
-        "BF.ADD k:window a",
-        "BF.INSERT k:window ITEMS a b",
-        "BF.MERGE new ballast:0",
-        "BF.MERGE new k:window",
-        "COPY ballast:0 new",
-        "COPY k:window new",
-    ] {
+    for line in lines(
+        "BF.RESERVE new 0.01 40000000; BF.RESERVE new 0.01 40000000 LAYOUT classic NONSCALING
+         BF.INSERT new CAPACITY 40000000 ITEMS a; BF.INSERT new CAPACITY 40000000 WINDOW 40 SLICES 2 ITEMS a b
+         BF.ADMIT new LIMIT 9 CAPACITY 40000000 ITEMS a; BF.ADMIT k:lines LIMIT 9000 ITEMS out:1 out:2 out:3
+         BF.ADMIT k:window LIMIT 9 ITEMS a; BF.ADD k:window a; BF.INSERT k:window ITEMS a b; BF.MERGE new ballast:0
+         BF.MERGE new k:window; COPY ballast:0 new; COPY k:window new",
+    ) {
         fails(&mut client, &words(line));
     }
     for key in ["k:lines", "k:classic"] {
