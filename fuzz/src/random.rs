@@ -44,6 +44,11 @@ impl Random {
         &choices[self.below(choices.len())]
     }
 
+    /// One of the texts between the bars in `texts`.
+    pub fn of_texts(&mut self, texts: &str) -> Vec<u8> {
+        self.of(&texts.split('|').collect::<Vec<_>>()).as_bytes().to_vec()
+    }
+
     /// A number below `end` that is mostly small: each power of two is as likely as the next one.
     ///
     /// # Panics

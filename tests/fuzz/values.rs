@@ -10,63 +10,12 @@ const LARGE: usize = 1 << 20;
 
 /// Numbers that hardly any argument accepts, next to the powers of two of [`integer`]: limits of types, and text that
 /// is nearly a whole number.
-const ODD_NUMBERS: [&str; 23] = [
-    "0",
-    "-1",
-    "-0",
-    "+1",
-    "01",
-    " 1",
-    "1 ",
-    "",
-    "1.5",
-    "1e3",
-    "0x10",
-    "1mb",
-    "nan",
-    "inf",
-    "x",
-    "-",
-    "3.0",
-    "10000000000",
-    "9223372036854775807",
-    "-9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "99999999999999999999999999999",
-];
+const ODD_NUMBERS: &str = "0|-1|-0|+1|01| 1|1 ||1.5|1e3|0x10|1mb|nan|inf|x|-|3.0|10000000000|\
+     9223372036854775807|-9223372036854775808|18446744073709551615|18446744073709551616|99999999999999999999999999999";
 
 /// Numbers that are hardly ever valid as a rate.
-const ODD_RATES: [&str; 28] = [
-    "0",
-    "1",
-    "-0.0",
-    "-0.1",
-    "1.0",
-    "2",
-    "0.25",
-    "0.250000001",
-    "0.999999999999",
-    "1e-9",
-    "1e-300",
-    "1e-400",
-    "5e-324",
-    "1e300",
-    "1e400",
-    "nan",
-    "-nan",
-    "inf",
-    "-inf",
-    ".5",
-    "5.",
-    "0x1p-4",
-    "",
-    " 0.1",
-    "0.1x",
-    "1e",
-    "+0.1",
-    "0,1",
-];
+const ODD_RATES: &str = "0|1|-0.0|-0.1|1.0|2|0.25|0.250000001|0.999999999999|1e-9|1e-300|1e-400|5e-324|1e300|\
+     1e400|nan|-nan|inf|-inf|.5|5.|0x1p-4|| 0.1|0.1x|1e|+0.1|0,1";
 
 const RATES: [&str; 10] = ["0.01", "0.001", "0.1", "0.05", "0.25", "0.0001", "0.2", "0.5", "1e-6", "0.02"];
 
@@ -88,13 +37,13 @@ pub fn integer(random: &mut Random) -> Vec<u8> {
         4..7 => random.up_to(5_000).to_string().into_bytes(),
         7 => (1u64 << random.below(64)).wrapping_add_signed(random.below(3) as i64 - 1).to_string().into_bytes(),
         8 => random.up_to(1 << 24).to_string().into_bytes(),
-        _ => random.of(&ODD_NUMBERS).as_bytes().to_vec(),
+        _ => random.of_texts(ODD_NUMBERS),
     }
 }
 
 pub fn double(random: &mut Random) -> Vec<u8> {
     match random.below(8) {
-        0 => random.of(&ODD_RATES).as_bytes().to_vec(),
+        0 => random.of_texts(ODD_RATES),
         1 => f64::from_bits(random.number()).to_string().into_bytes(),
         _ => random.of(&RATES).as_bytes().to_vec(),
     }
@@ -126,7 +75,7 @@ pub fn any(random: &mut Random) -> Vec<u8> {
     match random.below(5) {
         0 => integer(random),
         1 => double(random),
-        2 => random.of(&ODD_NUMBERS).as_bytes().to_vec(),
+        2 => random.of_texts(ODD_NUMBERS),
         3 => key(random.below(KEYS)),
         _ => item(random),
     }

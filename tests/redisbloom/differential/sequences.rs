@@ -49,78 +49,19 @@ pub const OTHERS: [(&str, &str); 4] =
 /// Values of `EXPANSION`. Values that only RedisBloom accepts are left out, because its second sub-filter would exceed
 /// the machine's memory.
 const EXPANSIONS: [&str; 13] = ["1", "1", "2", "2", "3", "4", "10", "32768", "0", "-1", "9223372036854775808", "x", ""];
-/// Capacities that are soon exceeded, and words that are not capacities. Larger capacities are left out, because
-/// RedisBloom would allocate the memory.
-const CAPACITIES: [&str; 25] = [
-    "1",
-    "1",
-    "2",
-    "3",
-    "4",
-    "5",
-    "7",
-    "8",
-    "10",
-    "20",
-    "64",
-    "100",
-    "1000",
-    "20000000",
-    "0",
-    "-1",
-    "-0",
-    "05",
-    "+5",
-    "1.5",
-    "1e3",
-    " 5",
-    "9223372036854775808",
-    "18446744073709551616",
-    "abc",
-];
-const RATES: [&str; 11] = ["0.01", "0.01", "0.001", "0.1", "0.3", "0.5", ".02", "1e-2", "0.999", "+0.1", "0.25"];
+/// Capacities that are soon exceeded. Larger ones are left out, because RedisBloom would allocate the memory.
+const CAPACITIES: &str = "1|1|2|3|4|5|7|8|10|20|64|100|1000";
+/// A capacity that is too large for this module, and words that are none.
+const BAD_CAPACITIES: &str = "20000000|0|-1|-0|05|+5|1.5|1e3| 5|9223372036854775808|18446744073709551616|abc";
+const RATES: &str = "0.01|0.01|0.001|0.1|0.3|0.5|.02|1e-2|0.999|+0.1|0.25";
 /// One error rate in several notations. In small filters of RedisBloom, positions repeat, so false positives are far
 /// more frequent than the error rate. With the capacities in `WIDE_CAPACITIES` no item of a run is a false positive.
-const RARE_RATES: [&str; 6] = ["1e-9", "1e-9", "0.000000001", "1E-9", ".000000001", "+10e-10"];
-const WIDE_CAPACITIES: [&str; 4] = ["64", "100", "250", "1000"];
-const BAD_RATES: [&str; 16] = [
-    "0", "1", "1.0", "-0.1", "2", "1e300", "nan", "inf", "-inf", "1e-400", "5e-324", "0x1p-30", "abc", "", " 0.1",
-    "0.1x",
-];
-const FIELDS: [&str; 16] = [
-    "CAPACITY",
-    "SIZE",
-    "FILTERS",
-    "ITEMS",
-    "EXPANSION",
-    "capacity",
-    "Items",
-    "eXpAnSiOn",
-    "ERROR",
-    "FPR",
-    "FILL",
-    "LAYOUT",
-    "Number of filters",
-    "CAP",
-    "",
-    "nothing",
-];
-const ITERATORS: [&str; 14] = [
-    "0",
-    "1",
-    "2",
-    "9",
-    "100",
-    "100000",
-    "-1",
-    "-9223372036854775808",
-    "9223372036854775807",
-    "9223372036854775808",
-    "00",
-    "+1",
-    "abc",
-    "",
-];
+const RARE_RATES: &str = "1e-9|1e-9|0.000000001|1E-9|.000000001|+10e-10";
+const WIDE_CAPACITIES: &str = "64|100|250|1000";
+const BAD_RATES: &str = "0|1|1.0|-0.1|2|1e300|nan|inf|-inf|1e-400|5e-324|0x1p-30|abc|| 0.1|0.1x";
+const FIELDS: &str = "CAPACITY|SIZE|FILTERS|ITEMS|EXPANSION|capacity|Items|eXpAnSiOn|ERROR|FPR|FILL|LAYOUT|\
+     Number of filters|CAP||nothing";
+const ITERATORS: &str = "0|1|2|9|100|100000|-1|-9223372036854775808|9223372036854775807|9223372036854775808|00|+1|abc|";
 
 /// Fixed sequences that random choice would not find, or not in every run.
 pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
@@ -235,20 +176,18 @@ impl Generator {
     }
 
     fn rate(&mut self) -> Vec<u8> {
-        let good: &[&str] = if self.layout == Layout::Classic { &RATES } else { &RARE_RATES };
-        let rates = if self.random.one_in(8) { &BAD_RATES } else { good };
-        self.random.of(rates).as_bytes().to_vec()
+        let good = if self.layout == Layout::Classic { RATES } else { RARE_RATES };
+        let rates = if self.random.one_in(8) { BAD_RATES } else { good };
+        self.random.of_texts(rates)
     }
 
     fn capacity(&mut self) -> Vec<u8> {
-        // The list continues with words that are not capacities, and with a capacity that is too large for this
-        // module.
         let choices = match (self.random.one_in(8), self.layout) {
-            (true, _) => &CAPACITIES[13..],
-            (false, Layout::Classic) => &CAPACITIES[..13],
-            (false, Layout::Lines) => &WIDE_CAPACITIES,
+            (true, _) => BAD_CAPACITIES,
+            (false, Layout::Classic) => CAPACITIES,
+            (false, Layout::Lines) => WIDE_CAPACITIES,
         };
-        self.random.of(choices).as_bytes().to_vec()
+        self.random.of_texts(choices)
     }
 
     fn expansion(&mut self) -> Vec<u8> {
@@ -347,13 +286,13 @@ impl Generator {
             25..28 => with("BF.MEXISTS", self.items()),
             28 | 29 => with("BF.CARD", Vec::new()),
             30 | 31 => with("BF.INFO", Vec::new()),
-            32 | 33 => with("BF.INFO", vec![self.random.of(&FIELDS).as_bytes().to_vec()]),
+            32 | 33 => with("BF.INFO", vec![self.random.of_texts(FIELDS)]),
             34 => with("BF.DEBUG", Vec::new()),
-            35 | 36 => with("BF.SCANDUMP", vec![self.random.of(&ITERATORS).as_bytes().to_vec()]),
+            35 | 36 => with("BF.SCANDUMP", vec![self.random.of_texts(ITERATORS)]),
             // Chunks that cannot be mistaken for a header. A forged header could crash RedisBloom.
             37 => {
                 let data = *self.random.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
-                with("BF.LOADCHUNK", vec![self.random.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])
+                with("BF.LOADCHUNK", vec![self.random.of_texts(ITERATORS), data.to_vec()])
             }
             38 => match self.random.below(4) {
                 0 => with("BF.CLEAR", Vec::new()),
