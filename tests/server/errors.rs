@@ -17,10 +17,7 @@ fn state(client: &mut Client) -> [String; 4] {
 /// Creates filters, counters and a string on which the commands fail.
 fn furnish(client: &mut Client) {
     client.expect("SET string text", "+OK");
-    client.expect("BF.MADD bf a b", "[1, 1]");
-    client.expect("BF.MADD bf2 b c", "[1, 1]");
-    client.expect("LC.ADD lc a b", "2");
-    client.expect("LC.ADD lc2 b c", "2");
+    client.expect_each("BF.MADD bf a b => [1, 1]; BF.MADD bf2 b c => [1, 1]; LC.ADD lc a b => 2; LC.ADD lc2 b c => 2");
 }
 
 /// Runs every command, each of which must fail and change nothing. Its error must begin with `prefix`, and contain one
@@ -78,62 +75,29 @@ fn with_values<'a>(line: &'a str, values: &[&'a str], mentions: &'a str) -> Vec<
     values.iter().map(|value| (place(value), mentions)).collect()
 }
 
-/// Calls with the fewest words that a command takes, and whether it takes no more.
-const FEWEST_WORDS: [(&str, bool); 35] = [
-    ("BF.RESERVE new 0.01 100", false),
-    ("BF.ADD new a", true),
-    ("BF.MADD new a", false),
-    ("BF.EXISTS bf a", true),
-    ("BF.MEXISTS bf a", false),
-    ("BF.INSERT new ITEMS a", false),
-    ("BF.ADMIT new LIMIT 5 ITEMS a", false),
-    ("BF.CARD bf", true),
-    ("BF.INFO bf", false),
-    ("BF.MERGE bf bf2", false),
-    ("BF.CLEAR bf", true),
-    ("BF.SCANDUMP bf 0", true),
-    ("BF.LOADCHUNK new 1 data", true),
-    ("BF.DEBUG bf", true),
-    ("LC.RESERVE new", false),
-    ("LC.ADD new a", false),
-    ("LC.INSERT new ITEMS a", false),
-    ("LC.ADMIT new LIMIT 5 ITEMS a", false),
-    ("LC.EXISTS lc a", true),
-    ("LC.MEXISTS lc a", false),
-    ("LC.UNION 1 lc", false),
-    ("LC.INTER 1 lc", false),
-    ("LC.DIFF 1 lc", false),
-    ("LC.UNIONCARD 1 lc", false),
-    ("LC.INTERCARD 1 lc", false),
-    ("LC.DIFFCARD 1 lc", false),
-    ("LC.COUNTSINCE lc 5", true),
-    ("LC.HISTORY lc", true),
-    ("LC.REM lc a", false),
-    ("LC.CLEAR lc", true),
-    ("LC.COUNT lc", false),
-    ("LC.MERGE lc lc2", false),
-    ("LC.MEMBERS lc", false),
-    ("LC.SCANDUMP lc 0", true),
-    ("LC.LOADCHUNK new 1 data", true),
-];
+/// Calls with the fewest words that a command takes, if it takes more too.
+const FEWEST_WORDS: &str =
+    "BF.RESERVE new 0.01 100; BF.MADD new a; BF.MEXISTS bf a; BF.INSERT new ITEMS a; BF.ADMIT new LIMIT 5 ITEMS a
+     BF.INFO bf; BF.MERGE bf bf2; LC.RESERVE new; LC.ADD new a; LC.INSERT new ITEMS a; LC.ADMIT new LIMIT 5 ITEMS a
+     LC.MEXISTS lc a; LC.UNION 1 lc; LC.INTER 1 lc; LC.DIFF 1 lc; LC.UNIONCARD 1 lc; LC.INTERCARD 1 lc
+     LC.DIFFCARD 1 lc; LC.REM lc a; LC.COUNT lc; LC.MERGE lc lc2; LC.MEMBERS lc";
+
+/// Calls with as many words as a command takes.
+const ALL_WORDS: &str =
+    "BF.ADD new a; BF.EXISTS bf a; BF.CARD bf; BF.CLEAR bf; BF.SCANDUMP bf 0; BF.LOADCHUNK new 1 data; BF.DEBUG bf
+     LC.EXISTS lc a; LC.COUNTSINCE lc 5; LC.HISTORY lc; LC.CLEAR lc; LC.SCANDUMP lc 0; LC.LOADCHUNK new 1 data";
 
 #[test]
 fn wrong_arity() {
-    let mut cases = Vec::new();
-    for (call, takes_no_more) in FEWEST_WORDS {
-        let call = words(call);
+    let too_many = lines(
+        "BF.ADMIT new LIMIT 5 ALL DRYRUN; LC.ADMIT new LIMIT 5 ALL DRYRUN; BF.INFO bf CAPACITY SIZE; LC.INFO
+         LC.INFO lc CAPACITY COUNT",
+    );
+    let mut cases: Vec<_> = too_many.into_iter().map(words).collect();
+    for call in lines(FEWEST_WORDS).into_iter().chain(lines(ALL_WORDS)).map(words) {
         cases.extend((1..call.len()).map(|len| call[..len].to_vec()));
-        cases.extend(takes_no_more.then(|| [&call[..], &["more"]].concat()));
     }
-    for line in [
-        "BF.ADMIT new LIMIT 5 ALL DRYRUN",
-        "LC.ADMIT new LIMIT 5 ALL DRYRUN",
-        "BF.INFO bf CAPACITY SIZE",
-        "LC.INFO",
-        "LC.INFO lc CAPACITY COUNT",
-    ] {
-        cases.push(words(line));
-    }
+    cases.extend(lines(ALL_WORDS).into_iter().map(|call| [&words(call)[..], &["more"]].concat()));
     let cases: Vec<_> = cases.into_iter().map(|call| (call, "wrong number of arguments")).collect();
     all_fail(&mut Server::start(), "ERR ", &cases);
 }
@@ -326,30 +290,14 @@ fn iterators_and_chunks() {
 
 #[test]
 fn keys_that_are_missing() {
-    lines_fail(
-        "ERR not found",
-        &[
-            ("BF.INFO new", ""),
-            ("BF.INFO new CAPACITY", ""),
-            ("BF.INFO new FPR", ""),
-            ("BF.CLEAR new", ""),
-            ("LC.CLEAR new", ""),
-        ],
-    );
-    lines_fail(
-        "ERR ",
-        &[
-            ("BF.DEBUG new", ""),
-            ("BF.SCANDUMP new 0", ""),
-            ("LC.INFO new", ""),
-            ("LC.INFO new CAPACITY", ""),
-            ("LC.SCANDUMP new 0", ""),
-            ("BF.INSERT new NOCREATE ITEMS a", ""),
-            ("LC.INSERT new NOCREATE ITEMS a", ""),
-            ("BF.ADMIT new LIMIT 5 NOCREATE ITEMS a", ""),
-            ("LC.ADMIT new LIMIT 5 NOCREATE ITEMS a", ""),
-        ],
-    );
+    for (prefix, calls) in [
+        ("ERR not found", "BF.INFO new; BF.INFO new CAPACITY; BF.INFO new FPR; BF.CLEAR new; LC.CLEAR new"),
+        ("ERR ", "BF.DEBUG new; BF.SCANDUMP new 0; LC.INFO new; LC.INFO new CAPACITY; LC.SCANDUMP new 0"),
+        ("ERR ", "BF.INSERT new NOCREATE ITEMS a; BF.ADMIT new LIMIT 5 NOCREATE ITEMS a"),
+        ("ERR ", "LC.INSERT new NOCREATE ITEMS a; LC.ADMIT new LIMIT 5 NOCREATE ITEMS a"),
+    ] {
+        lines_fail(prefix, &lines(calls).into_iter().map(|call| (call, "")).collect::<Vec<_>>());
+    }
 }
 
 /// The beginnings of error texts that clients of RedisBloom may depend on, as in RedisBloom 2.8.2. If RedisBloom's text
@@ -363,61 +311,42 @@ fn texts_begin_as_redisblooms() {
     }
     let mut client = server.client();
     furnish(&mut client);
-    for (line, text) in [
-        ("BF.RESERVE bf 0.01 100", "ERR item exists"),
-        ("BF.RESERVE new x 100", "ERR bad error rate"),
-        ("BF.RESERVE new 1e-400 100", "ERR bad error rate"),
-        ("BF.RESERVE new 1 100", "ERR (0 < error rate range < 1) "),
-        ("BF.RESERVE new 0 0", "ERR (0 < error rate range < 1) "),
-        ("BF.RESERVE new 0.01 x", "ERR bad capacity"),
-        ("BF.RESERVE new 0.01 05", "ERR bad capacity"),
-        ("BF.RESERVE new 0.01 9223372036854775808", "ERR bad capacity"),
-        ("BF.RESERVE new 0.01 0", "ERR (capacity should be larger than 0)"),
-        ("BF.RESERVE new 0.01 -1 EXPANSION x", "ERR (capacity should be larger than 0)"),
-        ("BF.RESERVE new 0.01 100 EXPANSION x", "ERR bad expansion"),
-        ("BF.RESERVE new 0.01 100 EXPANSION 9223372036854775808", "ERR bad expansion"),
-        ("BF.RESERVE new 0.01 100 EXPANSION -1", "ERR expansion should be greater or equal to 1"),
-        ("BF.RESERVE new 0.01 100 EXPANSION", "ERR no expansion"),
-        ("BF.RESERVE new 0.01 100 NONSCALING EXPANSION 2", "ERR Nonscaling filters cannot expand"),
-        ("BF.RESERVE new 0.01 100 EXPANSION 0 NONSCALING", "ERR Nonscaling filters cannot expand"),
-        ("BF.INSERT new NOCREATE ITEMS a", "ERR not found"),
-        ("BF.INSERT new CAPACITY -1 ERROR x ITEMS a", "ERR bad error rate"),
-        ("BF.INSERT new CAPACITY -1", "ERR wrong number of arguments for 'bf.insert' command"),
-        ("BF.INFO bf FOO", "ERR Invalid information value"),
-        ("BF.INFO new FOO", "ERR not found"),
-        ("BF.DEBUG new", "ERR not found"),
-        ("BF.SCANDUMP bf x", "ERR Second argument must be numeric"),
-        ("BF.SCANDUMP bf 00", "ERR Second argument must be numeric"),
-        (
-            "BF.SCANDUMP bf 9223372036854775808",
-            "ERR Second argument must be numeric: expected a whole number below 2^63",
-        ),
-        ("BF.RESERVE new 0.01 100 SEED 18446744073709551616", "ERR bad seed: expected a whole number below 2^64"),
-        ("BF.RESERVE new 0.01 1e21", "ERR bad capacity: expected a whole number from 1 to 1099511627776, got '1e21'"),
-        (
-            "BF.INSERT new CAPACITY 9223372036854775808 ITEMS a",
-            "ERR bad capacity: expected a whole number from 1 to 1099511627776",
-        ),
-        (
-            "BF.RESERVE new 0.01 9 EXPANSION 1e21",
-            "ERR bad expansion: expected a whole number from 0 to 32768, got '1e21'",
-        ),
-        (
-            "BF.RESERVE new 0.01 9 WINDOW 1e21",
-            "ERR bad window: expected a whole number from 1 to 1099511627776, got '1e21'",
-        ),
-        ("LC.RESERVE new WINDOW 1e21", "ERR bad window: expected a whole number from 1 to 1099511627776, got '1e21'"),
-        ("LC.RESERVE new EXACT 1e21", "ERR bad exact limit: expected a whole number from 0 to 65536, got '1e21'"),
-        ("LC.RESERVE new BYTES 1e21", "ERR bad exact bytes: expected a whole number from 1 to 1048576, got '1e21'"),
-        ("BF.SCANDUMP new x", "ERR not found"),
-        ("BF.LOADCHUNK new x data", "ERR Second argument must be numeric"),
-        ("BF.LOADCHUNK new 2 data", "ERR not found"),
-        ("BF.LOADCHUNK new 1 data", "ERR received bad data"),
-        ("BF.LOADCHUNK bf -5 data", "ERR received bad data"),
-        ("BF.ADD bf", "ERR wrong number of arguments for 'bf.add' command"),
-    ] {
-        client.expect(line, &format!("-{text}*"));
-    }
+    client.expect_each(
+        "BF.RESERVE bf 0.01 100 => -ERR item exists*; BF.RESERVE new x 100 => -ERR bad error rate*
+         BF.RESERVE new 1e-400 100 => -ERR bad error rate*; BF.RESERVE new 1 100 => -ERR (0 < error rate range < 1) *
+         BF.RESERVE new 0 0 => -ERR (0 < error rate range < 1) *; BF.RESERVE new 0.01 x => -ERR bad capacity*
+         BF.RESERVE new 0.01 05 => -ERR bad capacity*; BF.RESERVE new 0.01 9223372036854775808 => -ERR bad capacity*
+         BF.RESERVE new 0.01 0 => -ERR (capacity should be larger than 0)*
+         BF.RESERVE new 0.01 -1 EXPANSION x => -ERR (capacity should be larger than 0)*
+         BF.RESERVE new 0.01 100 EXPANSION x => -ERR bad expansion*
+         BF.RESERVE new 0.01 100 EXPANSION 9223372036854775808 => -ERR bad expansion*
+         BF.RESERVE new 0.01 100 EXPANSION -1 => -ERR expansion should be greater or equal to 1*
+         BF.RESERVE new 0.01 100 EXPANSION => -ERR no expansion*
+         BF.RESERVE new 0.01 100 NONSCALING EXPANSION 2 => -ERR Nonscaling filters cannot expand*
+         BF.RESERVE new 0.01 100 EXPANSION 0 NONSCALING => -ERR Nonscaling filters cannot expand*
+         BF.INSERT new NOCREATE ITEMS a => -ERR not found*
+         BF.INSERT new CAPACITY -1 ERROR x ITEMS a => -ERR bad error rate*
+         BF.INSERT new CAPACITY -1 => -ERR wrong number of arguments for 'bf.insert' command*
+         BF.INFO bf FOO => -ERR Invalid information value*; BF.INFO new FOO => -ERR not found*
+         BF.DEBUG new => -ERR not found*; BF.SCANDUMP bf x => -ERR Second argument must be numeric*
+         BF.SCANDUMP bf 00 => -ERR Second argument must be numeric*
+         BF.SCANDUMP bf 9223372036854775808 => -ERR Second argument must be numeric: expected a whole number below 2^63*
+         BF.RESERVE new 0.01 100 SEED 18446744073709551616 => -ERR bad seed: expected a whole number below 2^64*
+         BF.RESERVE new 0.01 1e21 => -ERR bad capacity: expected a whole number from 1 to 1099511627776, got '1e21'*
+         BF.INSERT new CAPACITY 9223372036854775808 ITEMS a => \
+         -ERR bad capacity: expected a whole number from 1 to 1099511627776*
+         BF.RESERVE new 0.01 9 EXPANSION 1e21 => \
+         -ERR bad expansion: expected a whole number from 0 to 32768, got '1e21'*
+         BF.RESERVE new 0.01 9 WINDOW 1e21 => \
+         -ERR bad window: expected a whole number from 1 to 1099511627776, got '1e21'*
+         LC.RESERVE new WINDOW 1e21 => -ERR bad window: expected a whole number from 1 to 1099511627776, got '1e21'*
+         LC.RESERVE new EXACT 1e21 => -ERR bad exact limit: expected a whole number from 0 to 65536, got '1e21'*
+         LC.RESERVE new BYTES 1e21 => -ERR bad exact bytes: expected a whole number from 1 to 1048576, got '1e21'*
+         BF.SCANDUMP new x => -ERR not found*; BF.LOADCHUNK new x data => -ERR Second argument must be numeric*
+         BF.LOADCHUNK new 2 data => -ERR not found*; BF.LOADCHUNK new 1 data => -ERR received bad data*
+         BF.LOADCHUNK bf -5 data => -ERR received bad data*
+         BF.ADD bf => -ERR wrong number of arguments for 'bf.add' command*",
+    );
     // The error shows a number as it was given, however large it is.
     client.expect(
         "BF.RESERVE new 0.01 100 EXPANSION 4294967298",

@@ -1,6 +1,6 @@
 //! Tests keyspace events: a command that changes a key sends one event, and other commands send none.
 
-use rollcall_testkit::{CHANGES_NOTHING, Client, Server, Setup, lines, message, populate_for_no_change};
+use rollcall_testkit::{CHANGES_NOTHING, Client, Server, Setup, lines, message, populate_for_no_change, rows};
 
 /// A client that has subscribed to all events of database 0.
 pub fn subscriber(server: &Server) -> Client {
@@ -41,51 +41,27 @@ fn start() -> Server {
 fn what_changes_is_reported() {
     let server = start();
     let (mut client, mut subscriber) = (server.client(), subscriber(&server));
-    for (command, expected) in [
-        ("BF.RESERVE f 0.01 100", "bf.reserve f"),
-        ("BF.ADD f a", "bf.add f"),
-        ("LC.RESERVE c EXACT 1", "lc.reserve c"),
-        ("LC.ADD c a", "lc.add c"),
-        ("LC.ADD c b c", "lc.add c"),
-        ("BF.RESERVE g 0.01 100", "bf.reserve g"),
-        ("BF.ADD g b", "bf.add g"),
-        ("BF.MERGE f g", "bf.merge f"),
-        ("LC.ADD d e", "lc.add d"),
-        ("LC.MERGE c d", "lc.merge c"),
-        // A merge that creates its key sends the same event, whether or not a source exists.
-        ("BF.MERGE f1 g", "bf.merge f1"),
-        ("BF.MERGE f0 missing", "bf.merge f0"),
-        ("LC.MERGE c1 d", "lc.merge c1"),
-        ("LC.MERGE c0 missing", "lc.merge c0"),
-        ("BF.CLEAR f", "bf.clear f"),
-        ("LC.CLEAR c", "lc.clear c"),
-        ("LC.REM d e", "lc.rem d"),
-        ("BF.ADMIT f LIMIT 9 ITEMS x", "bf.add f"),
-        ("LC.ADMIT c LIMIT 1 ITEMS x", "lc.add c"),
-        ("BF.ADMIT f2 LIMIT 9 ITEMS x", "bf.reserve f2"),
-        ("LC.ADMIT c2 LIMIT 9 ITEMS x", "lc.reserve c2"),
-        ("BF.RESERVE f3 0.01 100 EX 100", "expire f3"),
-        ("LC.RESERVE c3 PX 100000", "expire c3"),
-        ("BF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "bf.reserve w"),
-        ("BF.ADVANCE w 3", "bf.advance w"),
-        ("BF.ADVANCE w CLOCK", "bf.advance w"),
-        ("BF.ADD w a", "bf.add w"),
-        ("LC.RESERVE v WINDOW 40 MANUAL", "lc.reserve v"),
-        ("LC.ADVANCE v 3", "lc.advance v"),
-        ("LC.ADVANCE v CLOCK", "lc.advance v"),
-        ("LC.ADD v a", "lc.add v"),
-        ("BF.INSERT f4 EX 100 ITEMS x", "expire f4"),
-        ("LC.INSERT c4 EX 100 ITEMS x", "expire c4"),
-        ("BF.ADMIT f5 LIMIT 9 EX 100 ITEMS x", "expire f5"),
-        ("LC.ADMIT c5 LIMIT 9 EX 100 ITEMS x", "expire c5"),
-        ("BF.INSERT f6 WINDOW 40 VOLATILE ITEMS x", "expire f6"),
-        ("LC.INSERT c6 WINDOW 40 VOLATILE ITEMS x", "expire c6"),
-        ("BF.ADMIT f7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire f7"),
-        ("LC.ADMIT c7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire c7"),
-        ("BF.ADMIT f LIMIT 0 ITEMS rejected also", "bf.reject f"),
-        ("LC.ADMIT c LIMIT 0 ITEMS rejected also", "lc.reject c"),
-        ("LC.ADMIT none LIMIT 0 ITEMS rejected", "lc.reject none"),
-    ] {
+    for (command, expected) in rows(
+        "BF.RESERVE f 0.01 100 => bf.reserve f; BF.ADD f a => bf.add f; LC.RESERVE c EXACT 1 => lc.reserve c
+         LC.ADD c a => lc.add c; LC.ADD c b c => lc.add c; BF.RESERVE g 0.01 100 => bf.reserve g
+         BF.ADD g b => bf.add g; BF.MERGE f g => bf.merge f; LC.ADD d e => lc.add d; LC.MERGE c d => lc.merge c
+         # A merge that creates its key sends the same event, whether or not a source exists.
+         BF.MERGE f1 g => bf.merge f1; BF.MERGE f0 missing => bf.merge f0; LC.MERGE c1 d => lc.merge c1
+         LC.MERGE c0 missing => lc.merge c0; BF.CLEAR f => bf.clear f; LC.CLEAR c => lc.clear c
+         LC.REM d e => lc.rem d; BF.ADMIT f LIMIT 9 ITEMS x => bf.add f; LC.ADMIT c LIMIT 1 ITEMS x => lc.add c
+         BF.ADMIT f2 LIMIT 9 ITEMS x => bf.reserve f2; LC.ADMIT c2 LIMIT 9 ITEMS x => lc.reserve c2
+         BF.RESERVE f3 0.01 100 EX 100 => expire f3; LC.RESERVE c3 PX 100000 => expire c3
+         BF.RESERVE w 0.01 100 WINDOW 40 MANUAL => bf.reserve w; BF.ADVANCE w 3 => bf.advance w
+         BF.ADVANCE w CLOCK => bf.advance w; BF.ADD w a => bf.add w; LC.RESERVE v WINDOW 40 MANUAL => lc.reserve v
+         LC.ADVANCE v 3 => lc.advance v; LC.ADVANCE v CLOCK => lc.advance v; LC.ADD v a => lc.add v
+         BF.INSERT f4 EX 100 ITEMS x => expire f4; LC.INSERT c4 EX 100 ITEMS x => expire c4
+         BF.ADMIT f5 LIMIT 9 EX 100 ITEMS x => expire f5; LC.ADMIT c5 LIMIT 9 EX 100 ITEMS x => expire c5
+         BF.INSERT f6 WINDOW 40 VOLATILE ITEMS x => expire f6; LC.INSERT c6 WINDOW 40 VOLATILE ITEMS x => expire c6
+         BF.ADMIT f7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x => expire f7
+         LC.ADMIT c7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x => expire c7
+         BF.ADMIT f LIMIT 0 ITEMS rejected also => bf.reject f; LC.ADMIT c LIMIT 0 ITEMS rejected also => lc.reject c
+         LC.ADMIT none LIMIT 0 ITEMS rejected => lc.reject none",
+    ) {
         let reported = events(&mut client, &mut subscriber, command);
         assert_eq!(reported.iter().filter(|event| *event == expected).count(), 1, "{command}: {reported:?}");
         let key = expected.split(' ').nth(1).expect("a key");

@@ -148,18 +148,10 @@ fn users_can_be_limited_to_reading() {
             client.expect(command, "-NOPERM *");
         }
     }
-    for (command, reply) in [
-        ("BF.MERGE w:f r:f", "+OK"),
-        ("LC.MERGE w:c r:c", "+OK"),
-        ("BF.ADD w:f b", "1"),
-        ("LC.ADD w:c b", "1"),
-        ("LC.COUNT r:c w:c", "2"),
-        ("LC.COUNT r:c x:c", "-NOPERM *"),
-        ("LC.UNIONCARD 1 r:c", "[1, \"0\"]"),
-        ("LC.MERGE w:c r:c x:c", "-NOPERM *"),
-    ] {
-        keeper.expect(command, reply);
-    }
+    keeper.expect_each(
+        "BF.MERGE w:f r:f => +OK; LC.MERGE w:c r:c => +OK; BF.ADD w:f b => 1; LC.ADD w:c b => 1; LC.COUNT r:c w:c => 2
+         LC.COUNT r:c x:c => -NOPERM *; LC.UNIONCARD 1 r:c => [1, \"0\"]; LC.MERGE w:c r:c x:c => -NOPERM *",
+    );
 }
 
 #[test]

@@ -83,10 +83,7 @@ fn a_failed_load_leaves_no_data_type_where_nothing_is_unmapped() {
     assert_eq!(load(&server, &module_path(), "commands beside"), "+OK");
     let mut client = server.client();
     client.expect("RF.RESERVE k 0.01 100 LAYOUT classic", "-ERR no classic filter with commands beside*");
-    client.expect("RF.ADD k a", "1");
-    client.expect("TYPE k", "+RCfilter-");
-    client.expect("DEBUG RELOAD", "+OK");
-    client.expect("RF.EXISTS k a", "1");
+    client.expect_each("RF.ADD k a => 1; TYPE k => +RCfilter-; DEBUG RELOAD => +OK; RF.EXISTS k a => 1");
     server.assert_up();
 }
 

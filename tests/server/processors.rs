@@ -11,7 +11,7 @@ use redis::Value;
 
 use crate::every_server::persistence_golden;
 use rollcall_testkit::{
-    Client, Pair, Server, Setup, add_many, assert_same, error_text, lines, optional_file, populate_without_ttl,
+    Client, Pair, Server, Setup, add_many, assert_same, error_text, lines, optional_file, populate_without_ttl, rows,
     snapshot, text,
 };
 
@@ -25,14 +25,12 @@ fn setups() -> Option<[Setup; 2]> {
 fn populate(client: &mut Client) {
     populate_without_ttl(client);
     persistence_golden::populate(client);
-    for (create, add) in [
-        ("BF.RESERVE lines 0.001 200000", "BF.MADD lines"),
-        ("BF.RESERVE classic 0.001 200000 LAYOUT classic", "BF.MADD classic"),
-        ("BF.RESERVE rare 1e-15 20000", "BF.MADD rare"),
-        ("BF.RESERVE grown 0.01 100", "BF.MADD grown"),
-        ("LC.RESERVE fine ERROR 0.0025", "LC.ADD fine"),
-        ("LC.RESERVE plain", "LC.ADD plain"),
-    ] {
+    for (create, add) in rows(
+        "BF.RESERVE lines 0.001 200000 => BF.MADD lines
+         BF.RESERVE classic 0.001 200000 LAYOUT classic => BF.MADD classic
+         BF.RESERVE rare 1e-15 20000 => BF.MADD rare; BF.RESERVE grown 0.01 100 => BF.MADD grown
+         LC.RESERVE fine ERROR 0.0025 => LC.ADD fine; LC.RESERVE plain => LC.ADD plain",
+    ) {
         client.expect(create, "+OK");
         add_many(client, add, "item:", 0..20_000);
     }

@@ -8,13 +8,10 @@ use rollcall_testkit::Server;
 fn nothing_that_was_done_is_no_success() {
     let (server, other, empty) = (Server::start(), Server::start(), Server::start());
     let mut client = server.client();
-    client.expect("LC.ADD count:1 a b", "2");
-    client.expect("LC.ADD count:2 a", "1");
-    client.expect("BF.ADD seen a", "1");
-    client.expect("SADD set:1 a b", "2");
-    client.expect("LC.RESERVE none EXACT 0", "+OK");
-    client.expect("LC.RESERVE many EXACT 0", "+OK");
-    client.expect("LC.ADD many a b c", "3");
+    client.expect_each(
+        "LC.ADD count:1 a b => 2; LC.ADD count:2 a => 1; BF.ADD seen a => 1; SADD set:1 a b => 2
+         LC.RESERVE none EXACT 0 => +OK; LC.RESERVE many EXACT 0 => +OK; LC.ADD many a b c => 3",
+    );
     other.client().expect("LC.ADD count:1 other", "1");
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();

@@ -204,10 +204,7 @@ fn a_window_is_idle_once_its_items_have_expired_and_not_before_the_first() {
 fn sizes_are_those_of_info_and_nothing_asks_for_memory_usage() {
     let (server, other) = (Server::start(), Server::start());
     let (mut client, to) = (server.client(), url(&server));
-    client.expect("LC.ADD c a b", "2");
-    client.expect("BF.ADD f a", "1");
-    client.expect("PEXPIRE c 3600000", "1");
-    client.expect("PEXPIRE f 3600000", "1");
+    client.expect_each("LC.ADD c a b => 2; BF.ADD f a => 1; PEXPIRE c 3600000 => 1; PEXPIRE f 3600000 => 1");
     let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
     for (at, info) in ["LC.INFO c SIZE", "BF.INFO f SIZE"].into_iter().enumerate() {
         assert_eq!(redis::Value::Int(rows[at]["bytes"].as_i64().expect("bytes")), client.list(info)[0], "{rows}");

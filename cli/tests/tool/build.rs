@@ -4,6 +4,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
+use rollcall_testkit::rows;
 
 use crate::run::{Folder, items};
 
@@ -37,14 +38,11 @@ fn a_filter_is_the_one_that_the_items_make_in_order() {
         let params = Params { error_rate, capacity, expansion, seed: 5 };
         let expected = filter_of(&items, params, BitLayout::Lines);
         let options = format!("--error {error_rate} --capacity {capacity} --expansion {expansion} --seed 5 --force");
-        for (input, more) in [
-            ("lines", "--threads 1"),
-            ("lines", "--threads 3 --block-bytes 1000"),
-            ("lines", "--threads 5 --block-bytes 7"),
-            ("crlf", "--threads 2 --block-bytes 333"),
-            ("nul", "--null --threads 4 --block-bytes 5000"),
-            ("first second", "--threads 2 --block-bytes 1111"),
-        ] {
+        for (input, more) in rows(
+            "lines => --threads 1; lines => --threads 3 --block-bytes 1000; lines => --threads 5 --block-bytes 7
+             crlf => --threads 2 --block-bytes 333; nul => --null --threads 4 --block-bytes 5000
+             first second => --threads 2 --block-bytes 1111",
+        ) {
             let answer = folder.json(&format!("build filter out {input} {options} {more}"));
             assert!(folder.load::<BloomFilter>("out") == expected, "{options} {input} {more}");
             assert_eq!(answer["items"], items.iter().filter(|item| !item.is_empty()).count());

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use rollcall_testkit::lines;
+use rollcall_testkit::{lines, rows};
 
 use crate::run::{Folder, TOOL, items};
 
@@ -95,12 +95,10 @@ fn only_unfinished_files_of_the_tool_are_overwritten() {
 /// A regression test: Ctrl-C left the temporary file `out.*.part`.
 #[test]
 fn a_signal_ends_a_build_without_a_trace() {
-    for (command, signal) in [
-        ("build filter out - --capacity 1000000", "INT"),
-        ("build counter out -", "INT"),
-        ("build counter out -", "TERM"),
-        ("build counter out -", "HUP"),
-    ] {
+    for (command, signal) in rows(
+        "build filter out - --capacity 1000000 => INT; build counter out - => INT; build counter out - => TERM
+         build counter out - => HUP",
+    ) {
         let folder = Folder::new();
         let mut child = spawn(&folder, command);
         // The tool has created its temporary file, and waits for more items.

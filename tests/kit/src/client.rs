@@ -182,6 +182,12 @@ impl Client {
         assert!(matches, "{line} gave {got} instead of {reply}");
     }
 
+    /// Runs the commands of [`rows`], each of which must give its reply.
+    #[track_caller]
+    pub fn expect_each(&mut self, text: &str) {
+        rows(text).into_iter().for_each(|(line, reply)| self.expect(line, reply));
+    }
+
     /// Runs a command that must succeed.
     #[track_caller]
     pub fn run(&mut self, line: &str) {
@@ -353,6 +359,13 @@ pub fn words(line: &str) -> Vec<&str> {
 pub fn lines(text: &str) -> Vec<&str> {
     let lines = text.split([';', '\n']).map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// The command lines of a text, as in [`lines`], each with what follows its `=>`.
+#[track_caller]
+pub fn rows(text: &str) -> Vec<(&str, &str)> {
+    let parts = |line| str::split_once(line, "=>").unwrap_or_else(|| panic!("{line} has no =>"));
+    lines(text).into_iter().map(parts).map(|(line, expected)| (line.trim(), expected.trim())).collect()
 }
 
 /// The lines of a log that explain why a server ended: the first lines of a crash report, or else the last lines.

@@ -154,17 +154,12 @@ pub fn assert_same(after: &BTreeMap<String, String>, before: &BTreeMap<String, S
 
 /// Makes the values that the commands of [`CHANGES_NOTHING`] use.
 pub fn populate_for_no_change(client: &mut Client) {
-    client.expect("SET string text", "+OK");
-    client.expect("BF.MADD f a b", "[1, 1]");
-    client.expect("BF.MADD g a", "[1]");
-    client.expect("LC.ADD c a b", "2");
-    client.expect("LC.ADD d a", "1");
-    client.expect("BF.RESERVE full 0.00001 1 NONSCALING", "+OK");
-    client.expect("BF.ADD full a", "1");
-    client.expect("BF.INSERT fw WINDOW 40 MANUAL ITEMS a", "[1]");
-    client.expect("BF.INSERT fc WINDOW 1099511627776 ITEMS a", "[1]");
-    client.expect("LC.INSERT cw WINDOW 40 MANUAL ITEMS a", "1");
-    client.expect("LC.INSERT cc WINDOW 1099511627776 ITEMS a", "1");
+    client.expect_each(
+        "SET string text => +OK; BF.MADD f a b => [1, 1]; BF.MADD g a => [1]; LC.ADD c a b => 2; LC.ADD d a => 1
+         BF.RESERVE full 0.00001 1 NONSCALING => +OK; BF.ADD full a => 1; BF.INSERT fw WINDOW 40 MANUAL ITEMS a => [1]
+         BF.INSERT fc WINDOW 1099511627776 ITEMS a => [1]; LC.INSERT cw WINDOW 40 MANUAL ITEMS a => 1
+         LC.INSERT cc WINDOW 1099511627776 ITEMS a => 1",
+    );
     add_many(client, "LC.ADD e", "x", 0..1000);
     add_many(client, "LC.ADD e2", "x", 0..500);
 }

@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::beside::{Mode, fill_counters, fill_lines};
 use crate::events::{events, subscriber};
-use rollcall_testkit::{Server, Setup, error_text, optional_file, show, wait_until};
+use rollcall_testkit::{Server, Setup, error_text, optional_file, rows, show, wait_until};
 
 fn alone() -> Server {
     Server::with_args("commands beside")
@@ -16,25 +16,18 @@ fn both_load_in_either_order_and_each_answers_for_its_own() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for setup in [Setup::default().module_before(&peer), Setup::default().module_after(&peer)] {
         let (mut server, mut client) = setup.args("commands beside").start().with_client();
-        client.expect("BF.ADD theirs a", "1");
-        client.expect("RF.ADD ours a", "1");
-        client.expect("LC.ADD counted a b", "2");
-        client.expect("CF.ADD cuckoo a", "1");
-        client.expect("TYPE theirs", "+MBbloom--");
-        client.expect("TYPE ours", "+RCfilter-");
-        client.expect("BF.EXISTS theirs a", "1");
-        client.expect("RF.EXISTS ours a", "1");
+        client.expect_each(
+            "BF.ADD theirs a => 1; RF.ADD ours a => 1; LC.ADD counted a b => 2; CF.ADD cuckoo a => 1
+             TYPE theirs => +MBbloom--; TYPE ours => +RCfilter-; BF.EXISTS theirs a => 1; RF.EXISTS ours a => 1",
+        );
         // RedisBloom lacks BF.CLEAR, and this module does not add it in this mode.
         client.expect("BF.CLEAR theirs", "-ERR unknown command *");
         // Neither module accepts the other's values.
-        client.expect("RF.ADD theirs a", "-WRONGTYPE *");
-        client.expect("RF.MERGE new theirs", "-WRONGTYPE *");
-        client.expect("BF.ADD ours a", "-WRONGTYPE *");
-        client.expect("COPY ours ours2", "1");
-        client.expect("RF.EXISTS ours2 a", "1");
-        client.expect("DEBUG RELOAD", "+OK");
-        client.expect("RF.MEXISTS ours a b", "[1, 0]");
-        client.expect("BF.MEXISTS theirs a b", "[1, 0]");
+        client.expect_each(
+            "RF.ADD theirs a => -WRONGTYPE *; RF.MERGE new theirs => -WRONGTYPE *; BF.ADD ours a => -WRONGTYPE *
+             COPY ours ours2 => 1; RF.EXISTS ours2 a => 1; DEBUG RELOAD => +OK; RF.MEXISTS ours a b => [1, 0]
+             BF.MEXISTS theirs a b => [1, 0]",
+        );
         // The filters from before the reload may still wait to be freed.
         wait_until("the filters of before to go", || (client.info("rollcall_filters") == "2").then_some(()));
         server.assert_up();
@@ -45,35 +38,16 @@ fn both_load_in_either_order_and_each_answers_for_its_own() {
 fn every_command_of_filters_works_under_its_other_name() {
     for (args, _more) in [("commands beside", ""), ("bf-layout classic", "")] {
         let (_server, mut client) = Server::with_args(args).with_client();
-        for (line, reply) in [
-            ("RF.RESERVE f 0.01 100", "+OK"),
-            ("RF.INFO f LAYOUT", "[\"lines\"]"),
-            ("RF.ADD f a", "1"),
-            ("rf.add f a", "0"),
-            ("RF.MADD f a b c", "[0, 1, 1]"),
-            ("RF.INSERT f NOCREATE ITEMS c d", "[0, 1]"),
-            ("RF.INSERT g CAPACITY 9 SEED 5 LAYOUT lines ITEMS x", "[1]"),
-            ("RF.ADMIT f LIMIT 5 ITEMS d e f", "[0, 1, -1]"),
-            ("RF.EXISTS f a", "1"),
-            ("RF.MEXISTS f a z", "[1, 0]"),
-            ("RF.CARD f", "5"),
-            ("RF.INFO f ITEMS", "[5]"),
-            ("RF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "+OK"),
-            ("RF.ADVANCE w 3", "+OK"),
-            ("RF.INFO w SLICE", "[3]"),
-            ("RF.MERGE m f", "+OK"),
-            ("RF.MERGE m missing", "+OK"),
-            ("RF.MERGE made missing", "+OK"),
-            ("RF.INFO made LAYOUT", "[\"lines\"]"),
-            ("RF.ADD new a", "1"),
-            ("RF.INFO new LAYOUT", "[\"lines\"]"),
-            ("RF.CARD m", "5"),
-            ("RF.CLEAR f", "+OK"),
-            ("RF.CARD f", "0"),
-            ("RF.DEBUG g", "[\"size:1 *"),
-        ] {
-            client.expect(line, reply);
-        }
+        client.expect_each(
+            "RF.RESERVE f 0.01 100 => +OK; RF.INFO f LAYOUT => [\"lines\"]; RF.ADD f a => 1; rf.add f a => 0
+             RF.MADD f a b c => [0, 1, 1]; RF.INSERT f NOCREATE ITEMS c d => [0, 1]
+             RF.INSERT g CAPACITY 9 SEED 5 LAYOUT lines ITEMS x => [1]; RF.ADMIT f LIMIT 5 ITEMS d e f => [0, 1, -1]
+             RF.EXISTS f a => 1; RF.MEXISTS f a z => [1, 0]; RF.CARD f => 5; RF.INFO f ITEMS => [5]
+             RF.RESERVE w 0.01 100 WINDOW 40 MANUAL => +OK; RF.ADVANCE w 3 => +OK; RF.INFO w SLICE => [3]
+             RF.MERGE m f => +OK; RF.MERGE m missing => +OK; RF.MERGE made missing => +OK
+             RF.INFO made LAYOUT => [\"lines\"]; RF.ADD new a => 1; RF.INFO new LAYOUT => [\"lines\"]; RF.CARD m => 5
+             RF.CLEAR f => +OK; RF.CARD f => 0; RF.DEBUG g => [\"size:1 *",
+        );
         let all = client.chunks("RF", "m");
         client.load_all("RF", "copy", &all);
         assert_eq!(client.digest("copy"), client.digest("m"));
@@ -143,15 +117,11 @@ fn events_are_named_after_the_commands_that_are_served() {
     for (args, event) in [("commands beside", "rf."), ("commands all", "bf.")] {
         let server = Setup::default().args(args).line("notify-keyspace-events KEA").start();
         let (mut client, mut subscriber) = (server.client(), subscriber(&server));
-        for (command, reported) in [
-            ("RF.RESERVE f 0.01 100", "reserve f"),
-            ("RF.ADD f a", "add f"),
-            ("RF.MERGE g f", "merge g"),
-            ("RF.ADMIT f LIMIT 0 ITEMS y", "reject f"),
-            ("RF.ADMIT h LIMIT 9 ITEMS x", "reserve h"),
-            ("RF.RESERVE w 0.01 100 WINDOW 40 MANUAL", "reserve w"),
-            ("RF.ADVANCE w 3", "advance w"),
-        ] {
+        for (command, reported) in rows(
+            "RF.RESERVE f 0.01 100 => reserve f; RF.ADD f a => add f; RF.MERGE g f => merge g
+             RF.ADMIT f LIMIT 0 ITEMS y => reject f; RF.ADMIT h LIMIT 9 ITEMS x => reserve h
+             RF.RESERVE w 0.01 100 WINDOW 40 MANUAL => reserve w; RF.ADVANCE w 3 => advance w",
+        ) {
             let events = events(&mut client, &mut subscriber, command);
             assert!(events.contains(&format!("{event}{reported}")), "{args}, {command}: {events:?}");
         }

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, add_many, field, number, pairs, session, show, text};
+use rollcall_testkit::{Client, Server, add_many, field, number, pairs, rows, session, show, text};
 
 /// The capacity and the expansion of a filter, from BF.INFO.
 #[track_caller]
@@ -51,15 +51,13 @@ fn exists_and_mexists_answer_without_writing() {
 #[test]
 fn reserve_makes_what_was_asked_for() {
     let (_server, mut client) = Server::start().with_client();
-    for (reserve, expected) in [
-        ("BF.RESERVE plain 0.001 1000", "1000 2"),
-        ("BF.RESERVE e 0.01 500 EXPANSION 4", "500 4"),
-        ("BF.RESERVE n 0.01 500 nonscaling", "500 nil"),
-        ("BF.RESERVE zero 0.01 500 EXPANSION 0", "500 nil"),
-        ("BF.RESERVE seeded 0.5 1 SEED 18446744073709551615 EXPANSION 1", "1 1"),
-        ("BF.RESERVE swapped 0.01 500 expansion 3 seed 7", "500 3"),
-        ("BF.RESERVE lines 0.9 500 EXPANSION 32768 layout lines", "500 32768"),
-    ] {
+    for (reserve, expected) in rows(
+        "BF.RESERVE plain 0.001 1000 => 1000 2; BF.RESERVE e 0.01 500 EXPANSION 4 => 500 4
+         BF.RESERVE n 0.01 500 nonscaling => 500 nil; BF.RESERVE zero 0.01 500 EXPANSION 0 => 500 nil
+         BF.RESERVE seeded 0.5 1 SEED 18446744073709551615 EXPANSION 1 => 1 1
+         BF.RESERVE swapped 0.01 500 expansion 3 seed 7 => 500 3
+         BF.RESERVE lines 0.9 500 EXPANSION 32768 layout lines => 500 32768",
+    ) {
         client.expect(reserve, "+OK");
         let key = reserve.split(' ').nth(1).expect("a key");
         assert_eq!(capacity_and_expansion(&mut client, key), expected, "{reserve}");
@@ -134,13 +132,10 @@ fn info_gives_one_field_by_name() {
     server.client().cmd("BF.RESERVE n 0.001 1000 NONSCALING");
     let all = server.client().cmd("BF.INFO k");
     for mut client in [server.client(), server.client3()] {
-        for (name, label) in [
-            ("CAPACITY", "Capacity"),
-            ("SIZE", "Size"),
-            ("FILTERS", "Number of filters"),
-            ("ITEMS", "Number of items inserted"),
-            ("expansion", "Expansion rate"),
-        ] {
+        for (name, label) in rows(
+            "CAPACITY => Capacity; SIZE => Size; FILTERS => Number of filters; ITEMS => Number of items inserted
+             expansion => Expansion rate",
+        ) {
             assert_eq!(info_field(&mut client, "k", name), field(&all, label), "{name}");
         }
         assert_eq!(info_field(&mut client, "n", "EXPANSION"), Value::Nil);

@@ -1,6 +1,6 @@
 //! Tests the options EX, PX, EXAT and PXAT, which set the expiry of a key that a command creates.
 
-use rollcall_testkit::{Server, Setup, lines};
+use rollcall_testkit::{Server, Setup, lines, rows};
 
 /// Commands that create a key. `?` stands for the expiry option.
 const CREATING: &str = "BF.RESERVE k 0.01 100 ?; BF.INSERT k ? ITEMS a; BF.ADMIT k LIMIT 5 ? ITEMS a; LC.RESERVE k ?
@@ -34,12 +34,10 @@ fn created_keys_expire_as_asked() {
 #[test]
 fn keys_that_exist_keep_their_time() {
     let (_server, mut client) = Server::start().with_client();
-    for (add, more) in [
-        ("BF.ADD k x", "BF.INSERT k EX 100 ITEMS a"),
-        ("BF.ADD k x", "BF.ADMIT k LIMIT 9 EX 100 ITEMS a"),
-        ("LC.ADD k x", "LC.INSERT k EX 100 ITEMS a"),
-        ("LC.ADD k x", "LC.ADMIT k LIMIT 9 EX 100 ITEMS a"),
-    ] {
+    for (add, more) in rows(
+        "BF.ADD k x => BF.INSERT k EX 100 ITEMS a; BF.ADD k x => BF.ADMIT k LIMIT 9 EX 100 ITEMS a
+         LC.ADD k x => LC.INSERT k EX 100 ITEMS a; LC.ADD k x => LC.ADMIT k LIMIT 9 EX 100 ITEMS a",
+    ) {
         client.cmd("DEL k");
         client.run(add);
         client.run(more);

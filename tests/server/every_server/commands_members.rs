@@ -115,16 +115,10 @@ fn clear_empties_and_makes_exact_again() {
         client.expect("DEL k", if members == 3 { "0" } else { "1" });
         client.expect(&format!("LC.INSERT k {options} ITEMS x0"), "1");
         add_many(&mut client, "LC.ADD k", "x", 1..members);
-        client.expect("EXPIRE k 1000", "1");
-        client.expect("LC.CLEAR k", "+OK");
-        client.expect("LC.COUNT k", "0");
-        client.expect("LC.MEMBERS k", "[]");
+        client.expect_each("EXPIRE k 1000 => 1; LC.CLEAR k => +OK; LC.COUNT k => 0; LC.MEMBERS k => []");
         assert!(client.int("TTL k") > 900);
         client.expect("LC.INFO k EXACT", "[5]");
-        client.expect("LC.INFO k MODE", "[\"exact\"]");
-        client.expect("LC.ADD k a b", "2");
-        client.expect("LC.CLEAR k", "+OK");
-        client.expect("LC.CLEAR k", "+OK");
+        client.expect_each("LC.INFO k MODE => [\"exact\"]; LC.ADD k a b => 2; LC.CLEAR k => +OK; LC.CLEAR k => +OK");
     }
     client.expect("LC.INSERT never EXACT 0 ITEMS a", "1");
     client.expect("LC.CLEAR never", "+OK");

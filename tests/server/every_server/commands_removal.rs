@@ -73,10 +73,7 @@ fn only_what_was_removed_is_sent() {
     assert_eq!(events(&mut client, &mut subscriber, "LC.REM k c x"), ["lc.rem k", "lc.rem k"]);
     let script = "EVAL return(redis.call('LC.REM',KEYS[1],'x','d','d')) 1 k";
     assert_eq!(sent(&mut client, &server, script), ["LC.REM k d"]);
-    client.expect("MULTI", "+OK");
-    client.expect("LC.REM k e", "+QUEUED");
-    client.expect("LC.REM k e f", "+QUEUED");
-    client.expect("LC.REM estimate a", "+QUEUED");
+    client.expect_each("MULTI => +OK; LC.REM k e => +QUEUED; LC.REM k e f => +QUEUED; LC.REM estimate a => +QUEUED");
     assert_eq!(sent(&mut client, &server, "EXEC"), ["LC.REM k e", "LC.REM k f"]);
     client.expect("LC.MEMBERS k", "[\"g\"]");
     let digests = ["k", "estimate"].map(|key| client.digest(key));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rollcall_testkit::{Client, Server, error_text, number, session, show, text};
+use rollcall_testkit::{Client, Server, error_text, number, rows, session, show, text};
 
 /// The commands on several counters as sets.
 pub const SETS: [&str; 6] = ["LC.UNIONCARD", "LC.INTERCARD", "LC.DIFFCARD", "LC.UNION", "LC.INTER", "LC.DIFF"];
@@ -53,22 +53,19 @@ fn what_is_not_of_the_grammar_is_named() {
     client.expect("LC.ADD plain a", "1");
     client.expect("SET text x", "+OK");
     for command in SETS {
-        for (rest, expected) in [
-            ("0 w", "bad numkeys: expected from 1 to 1, the arguments behind it, got '0'"),
-            ("2 w", "bad numkeys: expected from 1 to 1, the arguments behind it, got '2'"),
-            ("-1 w", "got '-1'"),
-            ("1.5 w", "bad numkeys: expected from 1 to 1, the arguments behind it, got '1.5'"),
-            ("x w", "numkeys is missing: expected the number of keys before the keys, got 'x'"),
-            ("99999999999999999999 w", "got '99999999999999999999'"),
-            ("1 w plain", "unknown option 'plain': expected SINCE behind 1 keys"),
-            ("1 w SINCE", "bad SINCE: expected one value for all keys or one for each, 1, got 0"),
-            ("3 w w w SINCE 5 5", "bad SINCE: expected one value for all keys or one for each, 3, got 2"),
-            ("1 w SINCE 5 5", "got 2"),
-            ("1 w SINCE x", "whole number"),
-            ("1 w SINCE 0", "bad seconds for 'w': expected from 1 to 40, its window, got 0"),
-            ("1 w SINCE 41", "got 41"),
-            ("2 w plain SINCE 5", "the counter 'plain' has no window of time: expected - for all of it"),
-        ] {
+        for (rest, expected) in rows(
+            "0 w => bad numkeys: expected from 1 to 1, the arguments behind it, got '0'
+             2 w => bad numkeys: expected from 1 to 1, the arguments behind it, got '2'; -1 w => got '-1'
+             1.5 w => bad numkeys: expected from 1 to 1, the arguments behind it, got '1.5'
+             x w => numkeys is missing: expected the number of keys before the keys, got 'x'
+             99999999999999999999 w => got '99999999999999999999'
+             1 w plain => unknown option 'plain': expected SINCE behind 1 keys
+             1 w SINCE => bad SINCE: expected one value for all keys or one for each, 1, got 0
+             3 w w w SINCE 5 5 => bad SINCE: expected one value for all keys or one for each, 3, got 2
+             1 w SINCE 5 5 => got 2; 1 w SINCE x => whole number
+             1 w SINCE 0 => bad seconds for 'w': expected from 1 to 40, its window, got 0; 1 w SINCE 41 => got 41
+             2 w plain SINCE 5 => the counter 'plain' has no window of time: expected - for all of it",
+        ) {
             let line = format!("{command} {rest}");
             let reply = client.cmd(&line);
             let error = error_text(&reply).unwrap_or_else(|| panic!("{line}: {}", show(&reply)));

@@ -1,7 +1,7 @@
 //! Tests invalid input about windows: the error names what is wrong, and nothing is changed.
 
 use crate::every_server::commands_windows::{FAMILIES, creating, reserve};
-use rollcall_testkit::{Client, Server};
+use rollcall_testkit::{Client, Server, rows};
 
 /// Runs a command that must fail, and compares all keys before and after.
 #[track_caller]
@@ -25,39 +25,22 @@ fn invalid_options_are_rejected_by_name() {
     let (_server, mut client) = Server::start().with_client();
     for family in FAMILIES {
         let too_many = if family == "BF" { "WINDOW 1000 SLICES 65" } else { "WINDOW 1000 SLICES 255" };
-        for (options, names) in [
-            ("WINDOW 0", "window"),
-            ("WINDOW -5", "window"),
-            ("WINDOW 1.5", "window"),
-            ("WINDOW 1e3", "window"),
-            ("WINDOW 07", "window"),
-            ("WINDOW ''", "window"),
-            ("WINDOW forever", "window"),
-            ("WINDOW 1099511627777", "window"),
-            ("WINDOW 18446744073709551616", "window"),
-            ("WINDOW 9223372036854775807 SLICES 1", "window"),
-            // The window has fewer seconds than slices.
-            ("WINDOW 9 SLICES 10", "slices: expected from 1 to 9, got 10"),
-            ("WINDOW 3 SLICES 4", "slices: expected from 1 to 3, got 4"),
-            ("WINDOW 10 SLICES 0", "slices"),
-            ("WINDOW 10 SLICES -1", "slices"),
-            ("WINDOW 10 SLICES 2.0", "slices"),
-            ("WINDOW 10 SLICES many", "slices"),
-            ("WINDOW 10 SLICES 4294967298", "slices"),
-            (too_many, "slices"),
-            ("SLICES 4", "window"),
-            ("MANUAL", "window"),
-            ("MANUAL SLICES 4", "window"),
-            ("WINDOW 40 WINDOW 40", "window is given twice"),
-            ("WINDOW 40 SLICES 4 SLICES 4", "slices is given twice"),
-            ("WINDOW 40 MANUAL MANUAL", "manual is given twice"),
-            // Only replicated commands may set the first slice of a window.
-            ("WINDOW 40 SLICE 7", "slice"),
-            ("WINDOW 40 MANUAL SLICES 4 SLICE 0", "slice"),
-            ("SLICE 7", "slice"),
-            ("WINDOW 40 EXAT 1", "expire"),
-            ("WINDOW 40 EX 0", "expire"),
-        ] {
+        let options = rows(
+            "WINDOW 0 => window; WINDOW -5 => window; WINDOW 1.5 => window; WINDOW 1e3 => window; WINDOW 07 => window
+             WINDOW '' => window; WINDOW forever => window; WINDOW 1099511627777 => window
+             WINDOW 18446744073709551616 => window; WINDOW 9223372036854775807 SLICES 1 => window
+             # The window has fewer seconds than slices.
+             WINDOW 9 SLICES 10 => slices: expected from 1 to 9, got 10
+             WINDOW 3 SLICES 4 => slices: expected from 1 to 3, got 4; WINDOW 10 SLICES 0 => slices
+             WINDOW 10 SLICES -1 => slices; WINDOW 10 SLICES 2.0 => slices; WINDOW 10 SLICES many => slices
+             WINDOW 10 SLICES 4294967298 => slices; SLICES 4 => window; MANUAL => window; MANUAL SLICES 4 => window
+             WINDOW 40 WINDOW 40 => window is given twice; WINDOW 40 SLICES 4 SLICES 4 => slices is given twice
+             WINDOW 40 MANUAL MANUAL => manual is given twice
+             # Only replicated commands may set the first slice of a window.
+             WINDOW 40 SLICE 7 => slice; WINDOW 40 MANUAL SLICES 4 SLICE 0 => slice; SLICE 7 => slice
+             WINDOW 40 EXAT 1 => expire; WINDOW 40 EX 0 => expire",
+        );
+        for (options, names) in options.into_iter().chain([(too_many, "slices")]) {
             for line in creating(family, "k", options) {
                 let error = rejected(&mut client, &line);
                 assert_names(&line, &error, names);
@@ -70,13 +53,11 @@ fn invalid_options_are_rejected_by_name() {
 #[test]
 fn options_of_filters_are_rejected_for_counters() {
     let (_server, mut client) = Server::start().with_client();
-    for (options, names) in [
-        ("REFRESH", "window"),
-        ("WINDOW 40 REFRESH REFRESH", "refresh is given twice"),
-        ("WINDOW 40 NONSCALING", "nonscaling|window"),
-        ("WINDOW 40 EXPANSION 0", "expansion|window"),
-        ("WINDOW 40 LAYOUT classic", "layout|classic"),
-    ] {
+    for (options, names) in rows(
+        "REFRESH => window; WINDOW 40 REFRESH REFRESH => refresh is given twice
+         WINDOW 40 NONSCALING => nonscaling|window; WINDOW 40 EXPANSION 0 => expansion|window
+         WINDOW 40 LAYOUT classic => layout|classic",
+    ) {
         for line in creating("BF", "k", options) {
             let error = rejected(&mut client, &line);
             assert_names(&line, &error, names);
@@ -166,19 +147,12 @@ fn invalid_spans_are_rejected() {
     client.expect("LC.COUNTSINCE long 80", "0");
     client.expect("LC.UNIONCARD 2 long c SINCE 40", "[2, \"0\"]");
     client.expect("LC.UNIONCARD 2 long c SINCE 80 40", "[2, \"0\"]");
-    for (line, expected) in [
-        ("LC.COUNTSINCE plain 5", "ERR "),
-        ("LC.UNIONCARD 2 plain plain SINCE 5", "ERR "),
-        ("LC.UNIONCARD 2 c text SINCE 5", "WRONGTYPE"),
-        ("LC.MEMBERS plain SINCE 5", "ERR "),
-        ("LC.MEMBERS c SINCE", "ERR "),
-        ("LC.MEMBERS c BEFORE 5", "ERR "),
-        ("LC.MEMBERS c SINCE 5 SINCE 5", "ERR "),
-        ("LC.MEMBERS c SINCE 5 6", "ERR "),
-        ("LC.MEMBERS text SINCE 5", "WRONGTYPE"),
-        ("LC.HISTORY plain", "ERR "),
-        ("LC.HISTORY missing", "ERR not found"),
-    ] {
+    for (line, expected) in rows(
+        "LC.COUNTSINCE plain 5 => ERR ; LC.UNIONCARD 2 plain plain SINCE 5 => ERR 
+         LC.UNIONCARD 2 c text SINCE 5 => WRONGTYPE; LC.MEMBERS plain SINCE 5 => ERR ; LC.MEMBERS c SINCE => ERR 
+         LC.MEMBERS c BEFORE 5 => ERR ; LC.MEMBERS c SINCE 5 SINCE 5 => ERR ; LC.MEMBERS c SINCE 5 6 => ERR 
+         LC.MEMBERS text SINCE 5 => WRONGTYPE; LC.HISTORY plain => ERR ; LC.HISTORY missing => ERR not found",
+    ) {
         let error = rejected(&mut client, line);
         assert!(error.starts_with(expected), "{line}: {error}");
     }

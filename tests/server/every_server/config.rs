@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::{Client, Server, Setup, error_text, field, number, show};
+use rollcall_testkit::{Client, Server, Setup, error_text, field, number, rows, show};
 
 /// An option: its name, its default, and accepted and rejected values.
 type Parameter = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
@@ -151,23 +151,12 @@ fn every_option_is_a_load_time_argument() {
 
 #[test]
 fn bad_load_time_arguments_are_rejected_by_name() {
-    for (name, value) in [
-        ("bf-error-rate", "1"),
-        ("bf-error-rate", "nan"),
-        ("bf-initial-size", "0"),
-        ("bf-expansion-factor", "32769"),
-        ("lc-error-rate", "0.3"),
-        ("lc-exact-limit", "65537"),
-        ("lc-exact-bytes", "1048577"),
-        ("auto-create", "maybe"),
-        ("bf-layout", "squares"),
-        ("max-key-bytes", "1048575"),
-        ("huge-pages", "always"),
-        ("hash-seed", "18446744073709551616"),
-        ("hash-seed", "-1"),
-        ("commands", "bf"),
-        ("lc-exact-limit", ""),
-    ] {
+    for (name, value) in rows(
+        "bf-error-rate => 1; bf-error-rate => nan; bf-initial-size => 0; bf-expansion-factor => 32769
+         lc-error-rate => 0.3; lc-exact-limit => 65537; lc-exact-bytes => 1048577; auto-create => maybe
+         bf-layout => squares; max-key-bytes => 1048575; huge-pages => always; hash-seed => 18446744073709551616
+         hash-seed => -1; commands => bf; lc-exact-limit => ",
+    ) {
         let log = Setup::default().args(&format!("{name} {value}")).try_start().err().expect("it does not start");
         assert!(log.contains(name), "{name} {value}: {log}");
         assert!(!log.contains("crashed"), "{name} {value}: {log}");

@@ -21,13 +21,10 @@ fn only_commands_that_can_give_options_create_keys() {
     let (_server, mut client) = Server::with_args("auto-create no").with_client();
     assert_rejects(&mut client);
     // Commands in scripts and transactions come from clients, so they are rejected too.
-    client.expect("EVAL return{redis.pcall('BF.ADD',KEYS[1],'a')} 1 k", "[-ERR not found*");
-    client.expect("MULTI", "+OK");
-    client.expect("LC.ADD k a", "+QUEUED");
-    client.expect("EXEC", "[-ERR not found*");
-    client.expect("EXISTS k", "0");
-    client.expect("SET text x", "+OK");
-    client.expect("BF.ADD text a", "-WRONGTYPE *");
+    client.expect_each(
+        "EVAL return{redis.pcall('BF.ADD',KEYS[1],'a')} 1 k => [-ERR not found*; MULTI => +OK; LC.ADD k a => +QUEUED
+         EXEC => [-ERR not found*; EXISTS k => 0; SET text x => +OK; BF.ADD text a => -WRONGTYPE *",
+    );
     for family in ["BF", "RF", "LC"] {
         let reserve =
             if family == "LC" { "LC.RESERVE reserved".into() } else { format!("{family}.RESERVE reserved 0.01 100") };

@@ -82,14 +82,11 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
     assert_sums(&mut client, "the start");
     populate(&mut client);
     assert_sums(&mut client, "filling");
-    for (line, reply) in [
-        ("BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK"),
-        ("BF.RESERVE bf:classic 0.01 10 LAYOUT classic EXPANSION 2", "+OK"),
-        ("LC.RESERVE lc:slices WINDOW 40 MANUAL SLICES 4", "+OK"),
-        ("BF.RESERVE bf:flat2 0.01 10 NONSCALING", "+OK"),
-    ] {
-        client.expect(line, reply);
-    }
+    client.expect_each(
+        "BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4 => +OK
+         BF.RESERVE bf:classic 0.01 10 LAYOUT classic EXPANSION 2 => +OK
+         LC.RESERVE lc:slices WINDOW 40 MANUAL SLICES 4 => +OK; BF.RESERVE bf:flat2 0.01 10 NONSCALING => +OK",
+    );
     for round in 0..6 {
         let range = round * 40..round * 40 + 60;
         for key in ["bf:slices", "bf:classic", "bf:flat2"] {
@@ -125,11 +122,9 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
         client.run(line);
         assert_sums(&mut client, line);
     }
-    client.expect("PEXPIRE lc:limit 1", "1");
-    client.expect("MOVE bf:merged 1", "1");
-    client.expect("SELECT 1", "+OK");
-    client.expect("FLUSHDB ASYNC", "+OK");
-    client.expect("SELECT 0", "+OK");
+    client.expect_each(
+        "PEXPIRE lc:limit 1 => 1; MOVE bf:merged 1 => 1; SELECT 1 => +OK; FLUSHDB ASYNC => +OK; SELECT 0 => +OK",
+    );
     wait_until("a key to expire", || (client.int("EXISTS lc:limit") == 0).then_some(()));
     assert_sums(&mut client, "expiry and FLUSHDB");
     client.expect("DEBUG RELOAD", "+OK");

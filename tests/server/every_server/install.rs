@@ -237,11 +237,7 @@ fn remove(kept: &Kept) {
         server.start_again();
         let mut client = server.client();
         assert_eq!(times_loaded(&mut client, "rollcall"), 0);
-        client.expect("GET kept", "\"a\"");
-        client.expect("DBSIZE", "1");
-        client.expect("SELECT 3", "+OK");
-        client.expect("GET kept", "\"b\"");
-        client.expect("DBSIZE", "1");
+        client.expect_each("GET kept => \"a\"; DBSIZE => 1; SELECT 3 => +OK; GET kept => \"b\"; DBSIZE => 1");
         let user = client.list("ACL LIST").iter().map(text).find(|user| user.starts_with("user app ")).expect("a user");
         for part in [" ~a-lc.x* ", "+get", "+set", "~k*"] {
             assert!(user.contains(part), "{user}");

@@ -123,10 +123,7 @@ fn keys_being_loaded_take_the_generic_commands() {
         let digest = client.digest("k");
         let payload = client.dump("k");
         assert_eq!(client.restore("restored", &payload), Value::Okay);
-        client.expect("COPY k copy", "1");
-        client.expect("RENAME k renamed", "+OK");
-        client.expect("SWAPDB 0 1", "+OK");
-        client.expect("SWAPDB 0 1", "+OK");
+        client.expect_each("COPY k copy => 1; RENAME k renamed => +OK; SWAPDB 0 1 => +OK; SWAPDB 0 1 => +OK");
         for key in ["restored", "copy", "renamed"] {
             assert_eq!(client.digest(key), digest, "{key}");
             let probe = if family == "BF" { "BF.CARD" } else { "LC.COUNT" };

@@ -7,13 +7,11 @@ use rollcall_testkit::cluster;
 fn multi_key_commands_keep_to_one_slot() {
     let node = &cluster(2)[1];
     let mut client = node.client();
-    client.expect("BF.ADD {x}filter a", "1");
-    client.expect("LC.ADD {x}exact a", "1");
-    client.expect("LC.INSERT {x}estimate EXACT 0 ITEMS a", "1");
-    client.expect("LC.MERGE {x}all {x}exact {x}estimate", "+OK");
-    client.expect("LC.MERGE {x}all elsewhere", "-CROSSSLOT *");
-    client.expect("LC.COUNT {x}all elsewhere", "-CROSSSLOT *");
-    client.expect("BF.MERGE {x}filter elsewhere", "-CROSSSLOT *");
+    client.expect_each(
+        "BF.ADD {x}filter a => 1; LC.ADD {x}exact a => 1; LC.INSERT {x}estimate EXACT 0 ITEMS a => 1
+         LC.MERGE {x}all {x}exact {x}estimate => +OK; LC.MERGE {x}all elsewhere => -CROSSSLOT *
+         LC.COUNT {x}all elsewhere => -CROSSSLOT *; BF.MERGE {x}filter elsewhere => -CROSSSLOT *",
+    );
     for command in SETS {
         for (one, two) in [("", ""), (" SINCE -", " SINCE - 60")] {
             client.expect(&format!("{command} 2 {{x}}exact elsewhere{one}"), "-CROSSSLOT *");

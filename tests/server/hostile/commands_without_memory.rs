@@ -71,13 +71,10 @@ fn every_command_that_may_take_memory_is_rejected_without() {
     }
     assert_eq!(client.text("DEBUG DIGEST"), before);
     // Commands that need no memory succeed, and so do commands that free some.
-    client.expect("BF.EXISTS f a", "1");
-    client.expect("LC.COUNT c", "2");
-    client.expect("BF.ADVANCE fw 3", "*");
-    client.expect("BF.CLEAR f", "+OK");
-    client.expect("LC.CLEAR e", "+OK");
-    client.expect("LC.REM c a", "1");
-    client.expect("DEL g", "1");
+    client.expect_each(
+        "BF.EXISTS f a => 1; LC.COUNT c => 2; BF.ADVANCE fw 3 => *; BF.CLEAR f => +OK; LC.CLEAR e => +OK
+         LC.REM c a => 1; DEL g => 1",
+    );
     server.assert_up();
 }
 
