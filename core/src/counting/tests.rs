@@ -53,91 +53,95 @@ fn window(slices: u32, clock_source: ClockSource) -> Window {
     Window::new(u64::from(slices) * 10, slices, MOST_SLICES, clock_source).unwrap()
 }
 
-/// A model of a counter: the slice in which each item was last seen. Only expired items are ever dropped.
-#[derive(Clone)]
-struct Model {
-    window: Window,
-    newest: u64,
-    seen: BTreeMap<u32, i64>,
+/// A counter and its model: the slice in which each member was last seen, always 0 without a window. Both get the same
+/// items, and their answers are compared.
+struct Tracked {
+    counter: Counter,
+    newest: i128,
+    seen: BTreeMap<u32, i128>,
 }
 
-impl Model {
-    fn set_newest(&mut self, slice: u64) {
-        self.newest = self.newest.max(slice);
-        let oldest = self.newest as i64 - i64::from(self.window.slices());
-        self.seen.retain(|_, &mut seen| seen >= oldest);
+impl Tracked {
+    fn new((params, window): (Params, Option<Window>), now: u64) -> Self {
+        let (counter, newest) = (Counter::new(params).unwrap(), window.map_or(0, |window| window.first_slice(now)));
+        let counter = match window {
+            Some(window) => counter.with_window(window, newest).unwrap(),
+            None => counter,
+        };
+        Tracked { counter, newest: newest.into(), seen: BTreeMap::new() }
     }
 
-    fn make(&mut self, made: Move) {
-        match made {
-            Move::Stay => {}
-            Move::Advance(slice) => self.set_newest(slice),
-            Move::Rebase(slice) => {
-                let back = (self.newest - slice) as i64;
+    /// The length of a slice, and the present slice of the clock if the clock source is the system. `None` without a
+    /// window.
+    fn length_and_clock(&self, now: u64) -> Option<(i128, Option<i128>)> {
+        let window = self.counter.window()?;
+        let length = i128::from(window.slice_seconds());
+        let is_by_clock = window.clock_source() == ClockSource::System;
+        Some((length, is_by_clock.then(|| i128::from(now).div_euclid(length))))
+    }
+
+    /// Makes the move that is due, in the model alone.
+    fn renew(&mut self, now: u64) -> Move {
+        match self.length_and_clock(now) {
+            Some((_, Some(clock))) if self.newest > clock + 1 => {
+                // The clock had jumped ahead: every member keeps its age.
+                let back = self.newest - clock;
                 self.seen.values_mut().for_each(|seen| *seen -= back);
-                self.newest = slice;
+                self.newest = clock;
+                Move::Rebase(clock as u64)
             }
+            Some((_, Some(clock))) if self.newest < clock => {
+                self.newest = clock;
+                Move::Advance(clock as u64)
+            }
+            _ => Move::Stay,
         }
     }
 
     fn since(&self, slice: i128) -> BTreeSet<u32> {
-        self.seen.iter().filter(|&(_, &seen)| i128::from(seen) >= slice).map(|(&item, _)| item).collect()
+        self.seen.iter().filter(|&(_, &seen)| seen >= slice).map(|(&item, _)| item).collect()
     }
 
-    fn merge(&mut self, other: &Model) {
-        self.set_newest(other.newest);
+    /// The oldest slice that is live.
+    fn oldest(&self) -> i128 {
+        self.newest - i128::from(self.counter.window().map_or(0, Window::slices))
+    }
+
+    fn merge(&mut self, other: &Tracked) {
+        self.newest = self.newest.max(other.newest);
         for (&item, &seen) in &other.seen {
             let own = self.seen.entry(item).or_insert(seen);
             *own = seen.max(*own);
         }
-        self.set_newest(0);
-    }
-}
-
-/// A counter and its model. Both get the same items, and their answers are compared.
-struct Pair {
-    counter: Counter,
-    model: Model,
-}
-
-impl Pair {
-    fn new(params: Params, window: Window, now: u64) -> Self {
-        let newest = window.first_slice(now);
-        let counter = Counter::new(params).unwrap().with_window(window, newest).unwrap();
-        Pair { counter, model: Model { window, newest, seen: BTreeMap::new() } }
     }
 
-    fn add(&mut self, item: u32, now: u64) {
-        let made = self.counter.advance_due(Time::At(now));
-        self.model.make(made);
-        let before = self.model.seen.insert(item, self.model.newest as i64);
+    fn mark(&mut self, item: u32, now: u64) {
+        assert_eq!(self.counter.advance_due(Time::At(now)), self.renew(now));
+        let oldest = self.oldest();
+        let before = self.seen.insert(item, self.newest).filter(|&before| before >= oldest);
         let mark = self.counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
         if self.counter.is_exact() {
-            let expected = match before {
-                None => Mark::New,
-                Some(before) if before == self.model.newest as i64 => Mark::Same,
-                Some(_) => Mark::Renewed,
-            };
-            assert_eq!(mark, expected);
+            let known = before.map(|before| if before == self.newest { Mark::Same } else { Mark::Renewed });
+            assert_eq!(mark, known.unwrap_or(Mark::New));
         }
     }
 
     /// Checks each span that ends at `now`: the counter must equal a counter that saw only the members in that span.
     fn check(&self, now: u64) {
-        let Pair { counter, model } = self;
+        let (counter, window) = (&self.counter, self.counter.window().unwrap());
         assert_eq!(
-            (counter.reached(), counter.oldest_live(Time::Reached)),
-            (model.newest, model.window.oldest_live(model.newest))
+            (i128::from(counter.reached()), counter.oldest_live(Time::Reached)),
+            (self.newest, window.oldest_live(counter.reached()))
         );
         let (oldest, present) =
             (counter.oldest_live(Time::At(now)), i128::from(counter.present_slice(Time::At(now)).unwrap()));
         let rows = counter.history(Time::At(now)).unwrap();
-        assert_eq!(rows.len() as u64, u64::from(model.window.slices()) + 1);
+        assert_eq!(rows.len() as u64, u64::from(window.slices()) + 1);
         let slices = BTreeSet::from([oldest, oldest + 1, (oldest + present) / 2, present - 1, present]);
         for slice in slices.into_iter().filter(|slice| (oldest..=present).contains(slice)) {
-            let expected = model.since(slice);
+            let expected = self.since(slice);
             let seen = counter.view_of_slice(slice).plain().unwrap();
-            let start = (slice * i128::from(model.window.slice_seconds())) as i64;
+            let start = (slice * i128::from(window.slice_seconds())) as i64;
             assert_eq!(rows[(present - slice) as usize], (start, seen.at(Time::Reached).estimated()));
             let is_exact = counter.is_exact() || expected.is_empty() && counter.params().exact_limit > 0;
             assert!(seen.window().is_none() && seen.is_exact() == is_exact);
@@ -173,13 +177,13 @@ impl Pair {
                 assert_eq!(answer.ok(), is_listed.then_some(false));
             }
         }
-        let live = model.since(oldest).len() as u64;
+        let live = self.since(oldest).len() as u64;
         assert!(!counter.is_exact() || counter.at(Time::At(now)).count() == live);
         if i128::from(counter.reached()) == present {
             assert_eq!(counter.count(), counter.view_of_slice(oldest).plain().unwrap().count());
             assert_eq!(counter.estimate(), counter.view_of_slice(oldest).plain().unwrap().estimate());
         }
-        assert!(!model.seen.is_empty() || counter.count() == 0);
+        assert!(!self.since(self.oldest()).is_empty() || counter.count() == 0);
         assert!(counter.count() > 0 || counter.is_empty());
         let mut bytes = own_bytes(false);
         counter.heap_layouts(&mut |layout| bytes += layout.size() as u64);
@@ -244,36 +248,36 @@ proptest! {
     ) {
         let window = window(SLICES[slices], ClockSource::System);
         let mut now = start;
-        let mut pairs = [rates.0, rates.1].map(|rate| Pair::new(params(exact_limit, rate), window, now));
+        let mut all = [rates.0, rates.1].map(|rate| Tracked::new((params(exact_limit, rate), Some(window)), now));
         for step in steps {
             match step {
                 Step::Add(first, items) => {
-                    items.into_iter().for_each(|item| pairs[usize::from(!first)].add(item, now));
+                    items.into_iter().for_each(|item| all[usize::from(!first)].mark(item, now));
                 }
-                Step::Remove(first, items) => pairs[usize::from(!first)].remove(&items, now),
+                Step::Remove(first, items) => all[usize::from(!first)].remove(&items, now),
                 Step::Pass(seconds) => now += seconds,
                 Step::Back(seconds) => now = now.saturating_sub(seconds),
                 Step::Merge(into_first) => {
-                    let [one, other] = &mut pairs;
+                    let [one, other] = &mut all;
                     let (one, other) = if into_first { (one, other) } else { (other, one) };
                     let before = stored(&one.counter);
                     let changed = one.counter.merge(&[&other.counter], &Unlimited).unwrap();
-                    one.model.merge(&other.model);
+                    one.merge(other);
                     prop_assert_eq!(changed, stored(&one.counter) != before);
                     prop_assert!(!one.counter.merge(&[&other.counter], &Unlimited).unwrap());
                 }
                 Step::Keep => {
-                    for pair in &mut pairs {
-                        let (loaded, copy) = (reloaded(&pair.counter), pair.counter.try_clone().unwrap());
-                        prop_assert_eq!(stored(&loaded), stored(&pair.counter));
-                        prop_assert_eq!(stored(&copy), stored(&pair.counter));
-                        pair.counter = loaded;
-                        prop_assert!(pair.counter.relocate(0, &Copier) && !pair.counter.relocate(1, &Copier));
+                    for tracked in &mut all {
+                        let (loaded, copy) = (reloaded(&tracked.counter), tracked.counter.try_clone().unwrap());
+                        prop_assert_eq!(stored(&loaded), stored(&tracked.counter));
+                        prop_assert_eq!(stored(&copy), stored(&tracked.counter));
+                        tracked.counter = loaded;
+                        prop_assert!(tracked.counter.relocate(0, &Copier) && !tracked.counter.relocate(1, &Copier));
                     }
                 }
             }
-            for pair in &pairs {
-                pair.check(now);
+            for tracked in &all {
+                tracked.check(now);
             }
         }
     }

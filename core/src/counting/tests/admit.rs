@@ -17,10 +17,10 @@ fn admitted<'a>(
     counter.admit_at(items, terms, time, limit).map(|(reported, outcome)| (reported, outcome.changed))
 }
 
-impl Pair {
+impl Tracked {
     /// The expected outcome of each item, and the members that are live, computed by the model.
     fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
-        let mut live = self.model.since(self.counter.oldest_live(Time::At(now)));
+        let mut live = self.since(self.counter.oldest_live(Time::At(now)));
         let new: BTreeSet<u32> = items.iter().copied().filter(|item| !live.contains(item)).collect();
         let none = terms.all && (live.len() + new.len()) as u64 > terms.limit;
         let answer = |&item| {
@@ -72,13 +72,13 @@ impl Pair {
             (again.0, again.1.changed, stored(&moved_before)),
             (reported.clone(), changed, stored(&self.counter))
         );
-        self.model.make(moved);
+        assert!(moved == Move::Stay || moved == self.renew(now));
         if changed {
             assert!(!terms.dry_run && !rejects_all);
             let seen = items.iter().zip(&reported).filter(|&(_, &reported)| reported != Rejected);
-            self.model.seen.extend(seen.map(|(&item, _)| (item, self.model.newest as i64)));
+            self.seen.extend(seen.map(|(&item, _)| (item, self.newest)));
         }
-        let left = if terms.dry_run { self.model.since(self.counter.oldest_live(Time::At(now))) } else { live };
+        let left = if terms.dry_run { self.since(self.counter.oldest_live(Time::At(now))) } else { live };
         assert_eq!(self.counter.at(Time::At(now)).count(), left.len() as u64);
     }
 }
@@ -91,11 +91,11 @@ proptest! {
     ) {
         let window = window(SLICES[slices], ClockSource::System);
         let mut now = NOON * 1000;
-        let mut pair = Pair::new(params(20, 0.05), window, now);
+        let mut tracked = Tracked::new((params(20, 0.05), Some(window)), now);
         for (items, limit, all, dry_run, passed, back) in steps {
             now = now + passed * window.slice_seconds() * u64::from(window.slices()).div_ceil(8) / 10 - back;
-            pair.admit(&items, Terms { limit, all, dry_run }, now);
-            pair.check(now);
+            tracked.admit(&items, Terms { limit, all, dry_run }, now);
+            tracked.check(now);
         }
     }
 }

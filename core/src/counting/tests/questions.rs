@@ -10,32 +10,7 @@ use crate::counting::{diff, inter, union};
 type Card = fn(&[View<'_>]) -> Result<Estimated, Error>;
 type List = for<'a> fn(&[View<'a>]) -> Result<Vec<Member<'a>>, Error>;
 
-/// A counter and its model: the slice in which each member was last seen, always 0 without a window.
-struct Tracked {
-    counter: Counter,
-    newest: i128,
-    seen: BTreeMap<u32, i128>,
-}
-
 impl Tracked {
-    fn new((params, window): (Params, Option<Window>), now: u64) -> Self {
-        let (counter, newest) = (Counter::new(params).unwrap(), window.map_or(0, |window| window.first_slice(now)));
-        let counter = match window {
-            Some(window) => counter.with_window(window, newest).unwrap(),
-            None => counter,
-        };
-        Tracked { counter, newest: newest.into(), seen: BTreeMap::new() }
-    }
-
-    /// The length of a slice, and the present slice of the clock if the clock source is the system. `None` without a
-    /// window.
-    fn length_and_clock(&self, now: u64) -> Option<(i128, Option<i128>)> {
-        let window = self.counter.window()?;
-        let length = i128::from(window.slice_seconds());
-        let is_by_clock = window.clock_source() == ClockSource::System;
-        Some((length, is_by_clock.then(|| i128::from(now).div_euclid(length))))
-    }
-
     fn add(&mut self, items: &[u32], now: u64) {
         let Some((first, more)) = items.split_first() else { return };
         let mut live = self.counter.live(Time::At(now));
@@ -43,15 +18,7 @@ impl Tracked {
         let more: Vec<_> = more.iter().map(|item| item.to_le_bytes()).collect();
         live.add_all(&more, &Unlimited, |_| ()).unwrap();
         live.finish();
-        if let Some((_, Some(clock))) = self.length_and_clock(now) {
-            if self.newest > clock + 1 {
-                // The clock had jumped ahead: every member keeps its age.
-                let back = self.newest - clock;
-                self.seen.values_mut().for_each(|seen| *seen -= back);
-                self.newest = clock;
-            }
-            self.newest = self.newest.max(clock);
-        }
+        self.renew(now);
         self.seen.extend(items.iter().map(|&item| (item, self.newest)));
     }
 
@@ -80,7 +47,7 @@ impl Tracked {
             Some(seconds) => self.counter.since(seconds, Time::At(now)).unwrap(),
             None => self.counter.at(Time::At(now)),
         };
-        (view, self.seen.iter().filter(|&(_, &seen)| seen >= from).map(|(&item, _)| item).collect())
+        (view, self.since(from))
     }
 
     /// A counter without a window, of these members alone.

@@ -19,13 +19,13 @@ fn stored_plain(counter: &Counter) -> (bool, u32, Vec<u8>) {
     (counter.is_exact(), CounterForm::of(counter).lower_bound, encode(counter))
 }
 
-impl Pair {
+impl Tracked {
     /// Removes items through the calls that the server uses, and checks the outcome.
     pub(super) fn remove(&mut self, items: &[u32], now: u64) {
         let time = Time::At(now);
         let (before, due) = (stored(&self.counter), self.counter.live(time).due());
         let mut replica = self.counter.try_clone().unwrap();
-        let live = self.model.since(self.counter.oldest_live(time));
+        let live = self.since(self.counter.oldest_live(time));
         let bytes: Vec<[u8; 4]> = items.iter().map(|item| item.to_le_bytes()).collect();
         let mut change = self.counter.live(time);
         let found = change.remove(bytes.iter().map(|item| &item[..]));
@@ -43,8 +43,8 @@ impl Pair {
             return;
         }
         assert_eq!((outcome.before, outcome.changed, outcome.after), (due, true, Move::Stay));
-        self.model.make(due);
-        self.model.seen.retain(|item, _| !gone.contains(item));
+        assert_eq!(due, self.renew(now));
+        self.seen.retain(|item, _| !gone.contains(item));
         // A replica is sent the move, then what was removed.
         replica.make(due);
         let sent: Vec<[u8; 4]> = gone.iter().map(|item| item.to_le_bytes()).collect();

@@ -53,20 +53,20 @@ fn a_merge_keeps_the_slots_of_the_window_alone() {
     for (slices, rate, exact_limit) in of_slots.map(|(slices, rate)| (slices, rate, 0)).into_iter().chain(of_members) {
         let (window, params) =
             (window(slices, ClockSource::System), Params { exact_bytes: 16_384, ..params(exact_limit, rate) });
-        let mut other = Pair::new(params, window, NOON);
+        let mut other = Tracked::new((params, Some(window)), NOON);
         // Adds one item in each slice of the window, and one in the slice before it.
         let end = NOON + 10 * u64::from(slices) + 10;
-        (NOON..=end).step_by(10).zip(0u32..).for_each(|(now, item)| other.add(item, now));
+        (NOON..=end).step_by(10).zip(0u32..).for_each(|(now, item)| other.mark(item, now));
         for behind in [0, 1, 2, u64::from(slices) - 1, u64::from(slices)] {
             let now = end + 10 * behind;
-            let mut ours = Pair::new(params, window, now);
-            ours.add(1000, now);
+            let mut ours = Tracked::new((params, Some(window)), now);
+            ours.mark(1000, now);
             assert_eq!(ours.counter.merge(&[&other.counter], &Unlimited), Ok(true));
-            ours.model.merge(&other.model);
-            assert_eq!(ours.model.seen.len() as u64, u64::from(slices) - behind + 2);
+            ours.merge(&other);
+            assert_eq!(ours.since(ours.oldest()).len() as u64, u64::from(slices) - behind + 2);
             ours.check(now);
             let mut at_once = Counter::new(params).unwrap();
-            add(&mut at_once, ours.model.seen.keys().copied());
+            add(&mut at_once, ours.since(ours.oldest()));
             assert_eq!((ours.counter.set_bits(), ours.counter.estimate()), (at_once.set_bits(), at_once.estimate()));
         }
     }
