@@ -112,31 +112,6 @@ fn a_merge_has_the_parameters_that_it_keeps() {
     }
 }
 
-/// The cached estimate of all slots is dropped with each new slot, added alone or in a batch.
-#[test]
-fn an_estimate_of_all_slots_is_of_all_members() {
-    for slices in [4, 60] {
-        let mut counter = counter(params(0, 0.05), slices);
-        add(&mut counter, 10_000..40_000);
-        for item in 2000..2100u32 {
-            counter.estimate();
-            counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
-            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
-        }
-        for item in 2100..2200u32 {
-            counter.estimate();
-            counter.add_all([&item.to_le_bytes()], &Unlimited, |_| ()).unwrap();
-            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
-        }
-        for start in [3000, 3100, 3200u32] {
-            let items: Vec<[u8; 4]> = (start..start + 100).map(u32::to_le_bytes).collect();
-            counter.estimate();
-            counter.add_all(&items, &Unlimited, |_| ()).unwrap();
-            assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "from {start}");
-        }
-    }
-}
-
 proptest! {
     /// A merge at a given time equals a plain merge between the two rebases that the outcome reports. On error nothing
     /// changes.
