@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::effects::{appending, sent, sent_as};
-use rollcall_testkit::{Client, Server, Setup, session, show, text, words};
+use rollcall_testkit::{Client, Server, Setup, rows, session, show, text, words};
 
 /// The prefixes of both command families.
 pub const FAMILIES: [&str; 2] = ["BF", "LC"];
@@ -138,28 +138,17 @@ fn windows_are_advanced_manually() {
         }
         client.expect("SET text x", "+OK");
         client.expect(&reserve(family, "plain", ""), "+OK");
-        for (line, expected) in [
-            ("ADVANCE k 999999999999", "ERR "),
-            ("ADVANCE k 0", "ERR "),
-            ("ADVANCE k -1", "ERR "),
-            ("ADVANCE k 1.5", "ERR "),
-            ("ADVANCE k soon", "ERR "),
-            ("ADVANCE k ''", "ERR "),
-            ("ADVANCE k 18446744073709551616", "ERR "),
-            ("ADVANCE k 1000000000001 REBASE", "ERR "),
-            ("ADVANCE k 5 REBASE", "ERR "),
-            ("ADVANCE k 1000000000001 LATER", "ERR "),
-            ("ADVANCE k 1000000000001 REBASE REBASE", "ERR "),
-            ("ADVANCE k CLOCK CLOCK", "ERR "),
-            ("ADVANCE k", "ERR wrong number of arguments"),
-            ("ADVANCE", "ERR wrong number of arguments"),
-            ("ADVANCE missing 1", "ERR not found"),
-            ("ADVANCE missing CLOCK", "ERR not found"),
-            ("ADVANCE plain 1", "ERR "),
-            ("ADVANCE plain CLOCK", "ERR "),
-            ("ADVANCE text 1", "WRONGTYPE"),
-        ] {
-            client.expect(&format!("{family}.{line}"), &format!("-{expected}*"));
+        for (line, expected) in rows(
+            "ADVANCE k 999999999999 => -ERR *; ADVANCE k 0 => -ERR *; ADVANCE k -1 => -ERR *; ADVANCE k 1.5 => -ERR *
+             ADVANCE k soon => -ERR *; ADVANCE k '' => -ERR *; ADVANCE k 18446744073709551616 => -ERR *
+             ADVANCE k 1000000000001 REBASE => -ERR *; ADVANCE k 5 REBASE => -ERR *
+             ADVANCE k 1000000000001 LATER => -ERR *; ADVANCE k 1000000000001 REBASE REBASE => -ERR *
+             ADVANCE k CLOCK CLOCK => -ERR *; ADVANCE k => -ERR wrong number of arguments*
+             ADVANCE => -ERR wrong number of arguments*; ADVANCE missing 1 => -ERR not found*
+             ADVANCE missing CLOCK => -ERR not found*; ADVANCE plain 1 => -ERR *; ADVANCE plain CLOCK => -ERR *
+             ADVANCE text 1 => -WRONGTYPE*",
+        ) {
+            client.expect(&format!("{family}.{line}"), expected);
             assert_eq!(client.digest("k"), was, "{line}");
         }
         client.expect("EXISTS missing", "0");

@@ -5,7 +5,7 @@
 //! key above a limit was lost.
 
 use rollcall_testkit::{
-    Client, Server, Setup, add_many, add_replica, cluster, cluster_of, ended_moves, error_text, figures, show,
+    Client, Server, Setup, add_many, add_replica, cluster, cluster_of, ended_moves, error_text, figures, lines, show,
     wait_until,
 };
 
@@ -30,21 +30,11 @@ const KEYS: [(&str, &[&str]); 16] = [
 ];
 
 /// Writes to these keys; `#` stands for a number. Each write changes its key: it renews known items or adds new ones.
-const WRITES: [&str; 13] = [
-    "BF.MADD {x}plain # #b",
-    "BF.ADD {x}large #",
-    "COPY {x}large {x}copied REPLACE",
-    "BF.MADD {x}grown # #b #c",
-    "BF.ADD {x}classic #",
-    "BF.ADD {x}windowed #",
-    "BF.ADVANCE {x}manual 1#",
-    "BF.MADD {x}manual # #b #c",
-    "LC.ADD {x}exact #",
-    "LC.ADD {x}estimate # #b",
-    "LC.ADVANCE {x}visitors 1#",
-    "LC.ADD {x}visitors # #b",
-    "LC.ADMIT {x}limited LIMIT 65536 EXACT 65536 WINDOW 1099511627776 VOLATILE ITEMS #",
-];
+const WRITES: &str =
+    "BF.MADD {x}plain # #b; BF.ADD {x}large #; COPY {x}large {x}copied REPLACE; BF.MADD {x}grown # #b #c
+     BF.ADD {x}classic #; BF.ADD {x}windowed #; BF.ADVANCE {x}manual 1#; BF.MADD {x}manual # #b #c; LC.ADD {x}exact #
+     LC.ADD {x}estimate # #b; LC.ADVANCE {x}visitors 1#; LC.ADD {x}visitors # #b
+     LC.ADMIT {x}limited LIMIT 65536 EXACT 65536 WINDOW 1099511627776 VOLATILE ITEMS #";
 
 fn fill(client: &mut Client) {
     for (key, commands) in KEYS {
@@ -154,14 +144,14 @@ fn writes_during_a_move_arrive_at_a_full_node() {
     }
     let mut rounds = 0;
     let acknowledged = (0..100_000).find_map(|round| {
-        let commands = WRITES.map(|write| write.replace('#', &format!("{}", 1000 + round)));
-        for (at, command) in commands.iter().enumerate() {
-            let reply = client.cmd(command);
+        let commands = lines(WRITES).into_iter().map(|write| write.replace('#', &format!("{}", 1000 + round)));
+        for (at, command) in commands.enumerate() {
+            let reply = client.cmd(&command);
             if let Some(error) = error_text(&reply) {
                 assert!(error.starts_with("MOVED"), "{command}: {error}");
                 return Some(at);
             }
-            other.client().cmd(command);
+            other.client().cmd(&command);
         }
         rounds = round + 1;
         None
