@@ -17,14 +17,19 @@ mod reply;
 mod server;
 mod version;
 
-pub use client::*;
-pub use clock::*;
-pub use cluster::*;
-pub use fixture::*;
-pub use pair::*;
-pub use reply::*;
-pub use server::*;
-pub use version::*;
+pub use client::{
+    Client, add_many, deadline, error_text, excerpt, field, lines, message, number, pack, pairs, patience, rows,
+    shorten, show, sum, text, wait_until, with_items, words,
+};
+pub use clock::Clock;
+pub use cluster::{Moving, SLOTS, add_replica, cluster, cluster_of, ended_moves, start_move};
+pub use fixture::{
+    CHANGES_NOTHING, assert_same, figures, go_on, populate, populate_for_no_change, populate_without_ttl, snapshot,
+};
+pub use pair::{OTHER_DEFAULTS, Pair};
+pub use reply::Reply;
+pub use server::{Server, Setup, is_thorough, module_path, optional_file, session};
+pub use version::Version;
 
 /// A command that Ctrl-C ends, even if this process ignores Ctrl-C, as background processes of a shell do.
 pub fn heeding_signals(program: &str) -> std::process::Command {
