@@ -13,6 +13,7 @@
 
 use multiversion::multiversion;
 
+use crate::bits;
 use crate::error::Error;
 
 /// The name of the coded payload in errors.
@@ -88,32 +89,135 @@ pub(crate) fn decode_front<'a, F: FnMut(u64)>(
     bytes: &'a [u8],
     num_ones: u64,
     num_bits: u64,
-    mut visit: F,
+    visit: F,
 ) -> Result<&'a [u8], Error> {
-    let low_bits = low_bits(num_ones, num_bits).min(STEP_BITS - 1);
-    let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
-    let (mut next, mut left) = (0u64, num_ones);
-    while left > 0 {
-        let skipped = bits.fill_for_code(low_bits)?.saturating_mul(1 << low_bits);
-        next = next.saturating_add(skipped).min(num_bits);
-        // Local variables stay in registers.
-        let Bits { mut pending, mut len, .. } = bits;
-        while left > 0 && pending.trailing_zeros() + low_bits < len {
-            let high = pending.trailing_zeros();
-            let low = !(pending >> high >> 1) & ((1 << low_bits) - 1);
-            let one = next + (u64::from(high) << low_bits | low);
-            if one >= num_bits {
-                return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
-            }
-            visit(one);
-            let code_len = high + 1 + low_bits;
-            (pending, len, next, left) = (pending >> code_len, len - code_len, one + 1, left - 1);
-        }
-        (bits.pending, bits.len) = (pending, len);
+    Codes::new(bytes, num_ones, num_bits).read(bytes, visit)
+}
+
+/// Flips the bits of `words` at the positions that [`decode_front`] visits.
+///
+/// # Errors
+/// The errors of [`decode_front`].
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub(crate) fn flip_front<'a>(bytes: &'a [u8], num_ones: u64, words: &mut [u64]) -> Result<&'a [u8], Error> {
+    let mut codes = Codes::new(bytes, num_ones, (words.len() * bits::WORD_BITS) as u64);
+    match codes.low_bits {
+        1 => codes.flip::<4>(&STEPS[0], words),
+        2 => codes.flip::<2>(&STEPS[1], words),
+        3 => codes.flip::<1>(&STEPS[2], words),
+        _ => {}
     }
-    let is_valid = !bits.pending & ((1 << (bits.len % 8)) - 1) == 0;
-    Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "a one")?;
-    Ok(&bytes[bytes.len() - bits.rest.len() - (bits.len / 8) as usize..])
+    codes.read(bytes, |one| words[one as usize / bits::WORD_BITS] ^= 1 << (one % u64::from(u64::BITS)))
+}
+
+/// What a byte of codes with 1, 2 or 3 low bits means. The index is the byte plus 256 times a state: 0 between codes
+/// and among the ones of a code, or 1 plus the number of low bits before. A value is the positions that end in the byte
+/// (from bit 16 on), the state after it (from bit 8 on), and how far it moves the next position (at most 64).
+///
+/// Such short codes come in large numbers. Decoded one by one, each would wait for the one before.
+static STEPS: [[u64; 1024]; 3] = [steps(1), steps(2), steps(3)];
+
+const fn steps(low_bits: usize) -> [u64; 1024] {
+    let (mut steps, mut index) = ([0; 1024], 0);
+    while index < (low_bits + 1) << 8 {
+        let (mut state, mut next, mut ones, mut bit) = (index >> 8, 0, 0, 0);
+        while bit < u8::BITS {
+            let is_one = index >> bit & 1;
+            next += if state > 0 { is_one << (state - 1) } else { is_one << low_bits };
+            state += if state > 0 { 1 } else { 1 - is_one };
+            if state > low_bits {
+                ones |= 1 << next;
+                (next, state) = (next + 1, 0);
+            }
+            bit += 1;
+        }
+        steps[index] = ones << 16 | (state << 8 | next) as u64;
+        index += 1;
+    }
+    steps
+}
+
+/// Reads the codes of ascending positions below `num_bits`.
+struct Codes<'a> {
+    bits: Bits<'a>,
+    low_bits: u32,
+    num_bits: u64,
+    /// The smallest possible next position.
+    next: u64,
+    /// The number of codes that are still to be read.
+    left: u64,
+}
+
+impl<'a> Codes<'a> {
+    #[inline(always)]
+    fn new(bytes: &'a [u8], num_ones: u64, num_bits: u64) -> Self {
+        let low_bits = low_bits(num_ones, num_bits).min(STEP_BITS - 1);
+        Codes { bits: Bits { rest: bytes, pending: 0, len: 0 }, low_bits, num_bits, next: 0, left: num_ones }
+    }
+
+    /// Calls `visit` with the positions of all codes that are left. Returns the bytes after the last code of `bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[inline(always)]
+    fn read(self, bytes: &'a [u8], mut visit: impl FnMut(u64)) -> Result<&'a [u8], Error> {
+        let Codes { mut bits, low_bits, num_bits, mut next, mut left } = self;
+        while left > 0 {
+            let skipped = bits.fill_for_code(low_bits)?.saturating_mul(1 << low_bits);
+            next = next.saturating_add(skipped).min(num_bits);
+            // Local variables stay in registers.
+            let Bits { mut pending, mut len, .. } = bits;
+            while left > 0 && pending.trailing_zeros() + low_bits < len {
+                let high = pending.trailing_zeros();
+                let low = !(pending >> high >> 1) & ((1 << low_bits) - 1);
+                let one = next + (u64::from(high) << low_bits | low);
+                if one >= num_bits {
+                    return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
+                }
+                visit(one);
+                let code_len = high + 1 + low_bits;
+                (pending, len, next, left) = (pending >> code_len, len - code_len, one + 1, left - 1);
+            }
+            (bits.pending, bits.len) = (pending, len);
+        }
+        let is_valid = !bits.pending & ((1 << (bits.len % 8)) - 1) == 0;
+        Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "a one")?;
+        Ok(&bytes[bytes.len() - bits.rest.len() - (bits.len / 8) as usize..])
+    }
+
+    /// Flips the bits of `words` at the positions of the codes, byte by byte, until few codes, bytes or words are left.
+    /// `GROUP` bytes move the next position by at most 64.
+    #[inline(always)]
+    fn flip<const GROUP: usize>(&mut self, steps: &[u64; 1024], words: &mut [u64]) {
+        let (mut at, mut word, mut step) = (0, words.first().copied().unwrap_or(0), 0);
+        // A byte ends at most four codes.
+        while self.left > 4 * GROUP as u64
+            && let (Some((group, rest)), Some(&after)) =
+                (self.bits.rest.split_first_chunk::<GROUP>(), words.get(at + 1))
+        {
+            let (mut ones, mut moved) = (0, 0);
+            for &byte in group {
+                step = steps[step as usize & 0x300 | usize::from(byte)];
+                ones |= step >> 16 << moved;
+                moved += step & 0x7f;
+            }
+            let shift = self.next % u64::from(u64::BITS);
+            word ^= ones << shift;
+            words[at] = word;
+            (self.next, self.left, self.bits.rest) =
+                (self.next + moved, self.left - u64::from(ones.count_ones()), rest);
+            // There is no branch, because a processor could not predict it.
+            let (before, after) = (at, after ^ ones >> 1 >> (63 - shift));
+            at = self.next as usize / bits::WORD_BITS;
+            word = u64::from(at == before).wrapping_neg() & (word ^ after) ^ after;
+        }
+        if let Some(last) = words.get_mut(at) {
+            *last = word;
+        }
+        // The bits that were read of an unfinished code, with zeros for its low bits, which `next` includes.
+        self.bits.len = step as u32 >> 8 & 3;
+        self.bits.pending = (1 << self.bits.len) - 1;
+    }
 }
 
 /// Reads bits from bytes, the lowest bit of each byte first.
@@ -298,6 +402,28 @@ mod tests {
             let ones: Vec<u64> = ones.into_iter().collect();
             prop_assert!(encoded(&ones, 5000).len() as u64 <= most_bytes(ones.len() as u64, 5000));
             prop_assert_eq!(decoded(&encoded(&ones, 5000), ones.len() as u64, 5000).unwrap(), ones);
+        }
+
+        /// Half, a quarter, an eighth and so on of the bits are set, and perhaps a byte of the code is damaged.
+        #[test]
+        fn bits_are_flipped_where_the_code_has_ones(
+            words in proptest::collection::vec(any::<[u64; 5]>(), 1..70),
+            sparse in 1usize..6,
+            (at, damage) in prop_oneof![Just((0, 0)), any::<(usize, u8)>()],
+        ) {
+            let all = |words: &[u64; 5]| words[..sparse].iter().fold(u64::MAX, |all, word| all & word);
+            let words: Vec<u64> = words.iter().map(all).collect();
+            let (num_ones, num_bits) = (bits::count_ones(&words), (words.len() * bits::WORD_BITS) as u64);
+            let mut bytes = vec![];
+            encode(bits::ones_of(words.iter().copied()), num_ones, num_bits, &mut bytes);
+            bytes.extend([7; 9]);
+            let at = at % bytes.len();
+            bytes[at] ^= damage;
+            let (mut visited, mut flipped) = (vec![0; words.len()], vec![u64::MAX; words.len()]);
+            let rest = decode_front(&bytes, num_ones, num_bits, |one| _ = bits::set(&mut visited, one as usize));
+            prop_assert_eq!(&flip_front(&bytes, num_ones, &mut flipped), &rest);
+            prop_assert!(rest.is_err() || flipped.iter().zip(&visited).all(|(flipped, visited)| *flipped == !visited));
+            prop_assert!(damage != 0 || visited == words);
         }
 
         #[test]

@@ -155,27 +155,14 @@ fn decode_bits<'a>(bytes: &'a [u8], layout: Layout, count: u64, words: &mut [u64
     words.fill(empty);
     match code {
         Code::Full => Ok(rest),
-        Code::Marked => golomb_rice::decode_front(rest, count, all, flipping(words, empty)),
-        Code::Free => golomb_rice::decode_front(rest, all - count, all, flipping(words, empty)),
+        Code::Marked => golomb_rice::flip_front(rest, count, words),
+        Code::Free => golomb_rice::flip_front(rest, all - count, words),
         Code::Bits => {
             bytemuck::cast_slice_mut(words).copy_from_slice(take(&mut rest, all as usize / 8)?);
             let found = bits::count_ones(words);
             Error::check_field(found == count, "marked slots", count, found)?;
             Ok(rest)
         }
-    }
-}
-
-/// Returns a function that flips a bit of `words`, which are all `empty`. It must be called with ascending positions.
-fn flipping(words: &mut [u64], empty: u64) -> impl FnMut(u64) {
-    let (mut at, mut flips) = (0, 0);
-    // The bits of a word are collected here, because a change of a word in memory waits for the one before. There is no
-    // branch, because a processor could not predict it.
-    move |slot| {
-        let own = slot as usize / bits::WORD_BITS;
-        flips = (flips & u64::from(own == at).wrapping_neg()) | 1 << (slot % u64::from(u64::BITS));
-        at = own;
-        words[own] = empty ^ flips;
     }
 }
 
