@@ -44,6 +44,8 @@ pub enum CommandError {
     ExpireTime(String),
     /// An error of the core library, or a number outside the range of its parameter.
     Core(Error),
+    /// The same for the value in one of a command's payloads, which has this number.
+    Payload(usize, Error),
 }
 
 impl From<Error> for CommandError {
@@ -109,6 +111,9 @@ impl CommandError {
             // The words of the server's `SET`.
             CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
             CommandError::Core(error) => core_text(kind, error),
+            CommandError::Payload(number, error) => {
+                core_text(kind, error).replacen("ERR ", &format!("ERR payload {number}: "), 1)
+            }
         }
     }
 }

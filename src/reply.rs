@@ -27,7 +27,9 @@ pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     match error {
         CommandError::Arity => return ctx.reply_wrong_arity(),
         CommandError::Core(Error::Full { .. }) => FULL_REJECTED.count(),
-        CommandError::Core(Error::OutOfMemory { .. }) => MEMORY_REJECTED.count(),
+        CommandError::Core(Error::OutOfMemory { .. }) | CommandError::Payload(_, Error::OutOfMemory { .. }) => {
+            MEMORY_REJECTED.count()
+        }
         _ => {}
     }
     ctx.reply_error(&error.text(kind));

@@ -77,7 +77,9 @@ pub(super) fn dispose<T: Family>(value: T) {
 pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &ServerLimit) -> Result<T, CommandError> {
     let value = match from_bytes::<T>(bytes, limit) {
         Ok(value) => value,
-        Err(FileError::Value(error)) if !matches!(error, Error::Corrupt { .. }) => return Err(error.into()),
+        Err(FileError::Value(error)) if !matches!(error, Error::Corrupt { .. }) => {
+            return Err(CommandError::Payload(number, error));
+        }
         Err(error) => {
             CORRUPT_REJECTED.count();
             let why = match error {

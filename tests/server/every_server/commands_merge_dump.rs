@@ -145,6 +145,12 @@ fn what_is_wrong_is_named_and_nothing_changes() {
         let reply = merge_dump(&mut client, family, key, &[&whole]);
         assert!(error_text(&reply).is_some_and(|error| error.starts_with(expected)), "{}", show(&reply));
     }
+    client.cmd("BF.RESERVE large 0.01 1000000");
+    let large = client.dump("large");
+    client.cmd("CONFIG SET rollcall.max-key-bytes 1mb");
+    let reply = merge_dump(&mut client, "BF", "missing", &[&filter, &large]);
+    let expected = "ERR payload 2: the filter needs ";
+    assert!(error_text(&reply).is_some_and(|error| error.starts_with(expected)), "{}", show(&reply));
     client.expect("LC.MERGEDUMP counter", "-ERR wrong number of arguments*");
     client.expect("EXISTS missing", "0");
     assert_eq!(["counter", "filter"].map(|key| client.digest(key)).to_vec(), before);
