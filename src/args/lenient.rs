@@ -49,13 +49,12 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
         return None;
     }
     let given = if non_scaling { 1 << Opt::NonScaling as u32 } else { 0 };
-    Given { error_rate: Some(rate(args.get(2))?), capacity: Some(integer(args.get(3))?), expansion }
-        .in_range(Options { given, ..Options::default() })
+    let (error_rate, capacity) = (Some(rate(args.get(2))?), Some(integer(args.get(3))?));
+    in_range(Options { given, error_rate, capacity, expansion, ..Options::default() })
 }
 
 /// The options of a `BF.INSERT` command; `None` if RedisBloom would reject it.
 pub fn insert(args: Args<'_>) -> Option<Options> {
-    let mut given = Given::default();
     let mut options = Options::default();
     let mut at = 2;
     while at < args.len() {
@@ -69,9 +68,9 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
             }
             [b'N', _, b'C', ..] => _ = options.give(Opt::NoCreate),
             [b'N', ..] => _ = options.give(Opt::NonScaling),
-            [b'C', ..] => given.capacity = Some(integer(value?)?),
-            [b'E', b'R', ..] => given.error_rate = Some(rate(value?)?),
-            [b'E', ..] => given.expansion = Some(integer(value?)?),
+            [b'C', ..] => options.capacity = Some(integer(value?)?),
+            [b'E', b'R', ..] => options.error_rate = Some(rate(value?)?),
+            [b'E', ..] => options.expansion = Some(integer(value?)?),
             _ => return None,
         }
         if matches!(word[0], b'C' | b'E') {
@@ -79,40 +78,25 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
         }
     }
     options.items?;
-    given.in_range(options)
+    in_range(options)
 }
 
-/// The values of options, before their ranges are checked.
-#[derive(Default)]
-struct Given {
-    error_rate: Option<f64>,
-    capacity: Option<i64>,
-    expansion: Option<i64>,
+/// Checks the values of `options`, in which numbers are still as [`integer`] has read them. `None` if a value is out of
+/// RedisBloom's range.
+fn in_range(options: Options) -> Option<Options> {
+    let positive = |value: Option<u64>| value.is_none_or(|value| value.cast_signed() >= 1);
+    let is_rate = options.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
+    let growth = |expansion: u64| match expansion as u32 {
+        0 => DEFAULT_GROWTH.into(),
+        kept => kept.into(),
+    };
+    (is_rate && positive(options.capacity) && positive(options.expansion))
+        .then(|| Options { expansion: options.expansion.map(growth), ..options })
 }
 
-impl Given {
-    /// Adds the values to `options`; `None` if a value is out of RedisBloom's range.
-    fn in_range(self, options: Options) -> Option<Options> {
-        let positive = |value: Option<i64>| value.is_none_or(|value| value >= 1);
-        let is_rate = self.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
-        if !(is_rate && positive(self.capacity) && positive(self.expansion)) {
-            return None;
-        }
-        let growth = |expansion: i64| match expansion as u32 {
-            0 => DEFAULT_GROWTH.into(),
-            kept => kept.into(),
-        };
-        Some(Options {
-            error_rate: self.error_rate,
-            capacity: self.capacity.map(i64::cast_unsigned),
-            expansion: self.expansion.map(growth),
-            ..options
-        })
-    }
-}
-
-fn integer(arg: Arg<'_>) -> Option<i64> {
-    parse_canonical(arg.bytes())
+/// Parses a signed number, and returns its 64 bits.
+fn integer(arg: Arg<'_>) -> Option<u64> {
+    parse_canonical(arg.bytes()).map(i64::cast_unsigned)
 }
 
 fn rate(arg: Arg<'_>) -> Option<f64> {
