@@ -63,9 +63,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         sets::reply_members_with_ages(ctx, &view.members_with_ages(now)?);
         return Ok(());
     }
-    let members = view.members()?;
-    let len = if counter.window().is_none() { counter.count() as usize } else { members.clone().count() };
-    sets::reply_members(ctx, len, members);
+    sets::reply_members(ctx, view.count() as usize, view.members()?);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Set operations on several counters, and LC.COUNTSINCE and LC.HISTORY. `SINCE seconds` leaves out members that were
 //! last added longer ago.
 
-use rollcall_core::counting::{self, Counter, Estimated, Member, View};
+use rollcall_core::counting::{Counter, Estimated, Member, View};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
@@ -84,43 +84,45 @@ pub(super) fn view<'c>(
     Ok(seconds.map_or_else(|| Ok(counter.at(now)), |seconds| counter.since(seconds, now))?)
 }
 
-/// How many keys, from the first on, must exist: otherwise the result is empty.
-const UNION: usize = 0;
-const DIFFERENCE: usize = 1;
-const INTERSECTION: usize = usize::MAX;
+/// How many keys of a set operation, from the first on, must exist: otherwise the result is empty.
+pub const NONE: usize = 0;
+pub const FIRST: usize = 1;
+pub const EVERY: usize = usize::MAX;
 
-/// Runs a set operation that replies with the number of members and its standard error, computed by `ask`.
-fn card(
-    ctx: Ctx,
-    args: Args<'_>,
+/// A command that replies with the number of members of a union, difference or intersection, computed by `ask`, and its
+/// standard error: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
+pub fn card(
     needed: usize,
     ask: impl FnOnce(&[View<'_>]) -> Result<Estimated, Error>,
-) -> Result<(), CommandError> {
-    let operands = Operands::from_args(ctx, args)?;
-    let estimated = match operands.views(ctx, needed)? {
-        Some(views) => ask(&views)?,
-        None => Estimated { estimate: 0.0, standard_error: 0.0 },
-    };
-    ctx.reply_array(2);
-    ctx.reply_integer(estimated.count() as i64);
-    ctx.reply_double(estimated.standard_error);
-    Ok(())
+) -> impl FnOnce(Ctx, Args<'_>) -> Result<(), CommandError> {
+    move |ctx, args| {
+        let operands = Operands::from_args(ctx, args)?;
+        let estimated = match operands.views(ctx, needed)? {
+            Some(views) => ask(&views)?,
+            None => Estimated { estimate: 0.0, standard_error: 0.0 },
+        };
+        ctx.reply_array(2);
+        ctx.reply_integer(estimated.count() as i64);
+        ctx.reply_double(estimated.standard_error);
+        Ok(())
+    }
 }
 
-/// Runs a set operation that replies with members, computed by `ask`.
-fn members(
-    ctx: Ctx,
-    args: Args<'_>,
+/// A command that replies with the members of a union, difference or intersection of exact counters, computed by `ask`:
+/// `LC.UNION numkeys key [key ...] [SINCE seconds [seconds ...]]`
+pub fn members(
     needed: usize,
     ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<Member<'v>>, Error>,
-) -> Result<(), CommandError> {
-    let operands = Operands::from_args(ctx, args)?;
-    let members = match operands.views(ctx, needed)? {
-        Some(views) => ask(&views)?,
-        None => Vec::new(),
-    };
-    reply_members(ctx, members.len(), members.into_iter());
-    Ok(())
+) -> impl FnOnce(Ctx, Args<'_>) -> Result<(), CommandError> {
+    move |ctx, args| {
+        let operands = Operands::from_args(ctx, args)?;
+        let members = match operands.views(ctx, needed)? {
+            Some(views) => ask(&views)?,
+            None => Vec::new(),
+        };
+        reply_members(ctx, members.len(), members.into_iter());
+        Ok(())
+    }
 }
 
 /// Replies with a list of `len` members.
@@ -144,42 +146,6 @@ pub(super) fn reply_members_with_ages(ctx: Ctx, members: &[(Member<'_>, u64)]) {
         ctx.reply_bulk(member.text_in(&mut buffer));
         ctx.reply_integer(i64::try_from(*seconds).unwrap_or(i64::MAX));
     }
-}
-
-/// Replies with the number of members in the union of counters: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds
-/// [seconds ...]]`
-pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    card(ctx, args, UNION, counting::union_card)
-}
-
-/// Replies with the number of members in the intersection of counters: `LC.INTERCARD numkeys key [key ...] [SINCE
-/// seconds [seconds ...]]`
-pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    card(ctx, args, INTERSECTION, counting::inter_card)
-}
-
-/// Replies with the number of members in the difference of counters: `LC.DIFFCARD numkeys key [key ...] [SINCE seconds
-/// [seconds ...]]`
-pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    card(ctx, args, DIFFERENCE, counting::diff_card)
-}
-
-/// Replies with the members of the union of exact counters: `LC.UNION numkeys key [key ...] [SINCE seconds [seconds
-/// ...]]`
-pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    members(ctx, args, UNION, counting::union)
-}
-
-/// Replies with the members of the intersection of exact counters: `LC.INTER numkeys key [key ...] [SINCE seconds
-/// [seconds ...]]`
-pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    members(ctx, args, INTERSECTION, counting::inter)
-}
-
-/// Replies with the members of the difference of exact counters: `LC.DIFF numkeys key [key ...] [SINCE seconds [seconds
-/// ...]]`
-pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    members(ctx, args, DIFFERENCE, counting::diff)
 }
 
 /// Replies with the number of distinct members that were added in the last `seconds`: `LC.COUNTSINCE key seconds`

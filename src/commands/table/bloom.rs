@@ -3,13 +3,9 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::unstable::info::OF_FILTERS;
 
-use super::super::argument::{
-    AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
-    FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, PAYLOADS, SEED, SINCE,
-    SOURCES, TO, WIDTH, WITHROOM, argument, field,
-};
+use super::super::argument::*;
 use super::super::{advance, bloom, changes, dump, info, look_up};
-use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
+use super::command::*;
 
 /// Each command is registered under BF.* and RF.*.
 pub static BLOOM: &[Command] = rows! { Filter:

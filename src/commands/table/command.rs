@@ -113,7 +113,7 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_
 /// complexity and summary.
 macro_rules! rows {
     ($kind:ident: $(
-        $name:literal $handler:path, $arity:literal $flags:ident $keys:ident $($tip:ident)? [$($argument:expr),*]
+        $name:literal $handler:expr, $arity:literal $flags:ident $keys:ident $($tip:ident)? [$($argument:expr),*]
         $complexity:literal $summary:literal)*) => {
         &[$({
             use std::ffi::c_int;

@@ -1,22 +1,17 @@
 //! The rows of the command table for counters.
 
-use rollcall_core::counting::Counter;
+use rollcall_core::counting::{Counter, diff, diff_card, inter, inter_card, union, union_card};
 use rollcall_core::unstable::info::OF_COUNTERS;
 
-use super::super::argument::{
-    AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
-    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PAYLOADS, SEED, SINCE, SOURCES, TO,
-    WIDTH, WITHROOM, argument, field, flag, several,
-};
+use super::super::argument::*;
+use super::super::sets::{EVERY, FIRST, NONE};
 use super::super::{advance, changes, counting, dump, info, look_up, sets};
-use super::command::{
-    CHANGE, CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows,
-};
+use super::command::*;
 
 const NUMKEYS: Argument = argument(c"numkeys", ArgumentKind::Integer);
 const KEYS: Argument = several(c"key", ArgumentKind::Key);
 /// The values of `SINCE` are documented as strings, because `-` is accepted besides numbers.
-const SINCE_EACH: Argument =
+const SINCES: Argument =
     Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
 
 pub static COUNTING: &[Command] = rows! { Counter:
@@ -60,23 +55,23 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.mergedump" changes::merge_dump::<Counter>, -3 WRITE Insert [DESTINATION, PAYLOADS]
         c"O(N*M) where N is the number of payloads and M their bytes"
         c"Makes a counter the union of itself and values that DUMP has returned or that files have"
-    c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
+    c"lc.unioncard" sets::card(NONE, union_card), -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCES]
         c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of all counters together, with its standard error"
-    c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
+    c"lc.intercard" sets::card(EVERY, inter_card), -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCES]
         c"O(M*2^N) where N is the number of counters that hold estimates and M their bytes; O(N*K) while all are \
           exact, K the members of the smallest"
         c"Returns the number of members that all counters have, with its standard error"
-    c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
+    c"lc.diffcard" sets::card(FIRST, diff_card), -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCES]
         c"O(N*M) where N is the number of counters and M their bytes"
         c"Returns the number of members of the first counter that are in no other, with its standard error"
-    c"lc.union" sets::union, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
+    c"lc.union" sets::members(NONE, union), -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCES]
         c"O(N) where N is the number of members of all counters"
         c"Lists the members of all counters together, while all are exact"
-    c"lc.inter" sets::inter, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
+    c"lc.inter" sets::members(EVERY, inter), -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCES]
         c"O(N*M) where N is the number of counters and M the number of members of the smallest"
         c"Lists the members that all counters have, while all are exact"
-    c"lc.diff" sets::diff, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE_EACH]
+    c"lc.diff" sets::members(FIRST, diff), -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCES]
         c"O(N*M) where N is the number of counters and M the number of members of the first"
         c"Lists the members of the first counter that are in no other, while all are exact"
     c"lc.exists" look_up::exists::<Counter>, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
