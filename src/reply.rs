@@ -84,7 +84,14 @@ pub fn admissions(ctx: Ctx, answers: &[u8], room: Option<Room>, as_text: bool) {
     }
 }
 
-fn field(ctx: Ctx, field: &Field) {
+/// Replies with the label of a field of `INFO`. Labels of filters are simple strings, as in RedisBloom. Labels of
+/// counters are bulk strings, because some clients turn simple strings into `true`.
+pub fn label(ctx: Ctx, kind: Kind, label: &str) {
+    if kind == Kind::Counter { ctx.reply_bulk(label.as_bytes()) } else { ctx.reply_line(label) }
+}
+
+/// Replies with the value of a field of `INFO`.
+pub fn field(ctx: Ctx, field: &Field) {
     match field {
         // Only forged data have a number of 2^63 or more, which is clamped.
         Field::Integer(value) => ctx.reply_integer(i64::try_from(*value).unwrap_or(i64::MAX)),
@@ -92,30 +99,4 @@ fn field(ctx: Ctx, field: &Field) {
         Field::Text(text) => ctx.reply_bulk(text.as_bytes()),
         Field::Null => ctx.reply_null(),
     }
-}
-
-/// Labels of filters are simple strings, as in RedisBloom. Labels of counters are bulk strings, because some clients
-/// turn simple strings into `true`.
-fn label(ctx: Ctx, kind: Kind, label: &str) {
-    if kind == Kind::Counter { ctx.reply_bulk(label.as_bytes()) } else { ctx.reply_line(label) }
-}
-
-/// Replies with pairs of a label and a value: a map in RESP3, a flat array in RESP2.
-pub fn info_all(ctx: Ctx, kind: Kind, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
-    ctx.reply_map(lines.len());
-    for (name, value) in lines {
-        label(ctx, kind, name);
-        field(ctx, &value);
-    }
-}
-
-/// Replies with a map of one label and value in RESP3, and with an array of the value in RESP2.
-pub fn info_field(ctx: Ctx, kind: Kind, name: &str, value: &Field) {
-    if ctx.is_resp3() {
-        ctx.reply_map(1);
-        label(ctx, kind, name);
-    } else {
-        ctx.reply_array(1);
-    }
-    field(ctx, value);
 }

@@ -19,8 +19,8 @@ pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument
 }
 
 /// Runs `BF.INFO key [field]` or `LC.INFO key [field]`. It replies with the first `shown` of the `fields`, or with the
-/// field that the command names by its word or its label. `value_of` computes the value of a field. `kind` is the kind
-/// of the stored value.
+/// field that the command names by its word or its label, without the label in RESP2. `value_of` computes the value of
+/// a field. `kind` is the kind of the stored value.
 pub fn info<F: Copy>(
     ctx: Ctx,
     args: Args<'_>,
@@ -30,7 +30,11 @@ pub fn info<F: Copy>(
     value_of: impl Fn(F) -> Field,
 ) -> Result<(), CommandError> {
     if args.len() == 2 {
-        reply::info_all(ctx, kind, fields[..shown].iter().map(|field| (field.label, value_of(field.of))));
+        ctx.reply_map(shown);
+        for field in &fields[..shown] {
+            reply::label(ctx, kind, field.label);
+            reply::field(ctx, &value_of(field.of));
+        }
         return Ok(());
     }
     let asked = args.get(2).bytes();
@@ -41,6 +45,12 @@ pub fn info<F: Copy>(
         let (expected, got) = (words.join(", "), quoted(asked));
         return bad(format!("Invalid information value: expected one of {expected}, got {got}"));
     };
-    reply::info_field(ctx, kind, field.label, &value_of(field.of));
+    if ctx.is_resp3() {
+        ctx.reply_map(1);
+        reply::label(ctx, kind, field.label);
+    } else {
+        ctx.reply_array(1);
+    }
+    reply::field(ctx, &value_of(field.of));
     Ok(())
 }
