@@ -14,7 +14,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode, WARNING};
 use crate::server::metrics::CORRUPT_REJECTED;
 use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, peek_entry, set_entry};
-use crate::types::family::{Family, State, change, is_complete};
+use crate::types::family::{Family, State, change};
 use crate::types::names::Verb;
 
 /// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header; the
@@ -110,7 +110,7 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
 /// loaded one, which is accepted.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
-    if is_complete(&partial) || !must_obey(ctx) {
+    if partial.is_complete() || !must_obey(ctx) {
         check_kind(&partial)?;
     }
     // The header alone may be the whole value, for example an empty counter.

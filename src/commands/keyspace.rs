@@ -7,7 +7,6 @@ use rollcall_core::persist::file::FileError;
 use rollcall_core::persist::from_bytes;
 use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_collect_ok;
-use rollcall_core::unstable::wire::StillLoading;
 
 use super::windows::expiry_of;
 use crate::command_error::{CommandError, bad};
@@ -27,18 +26,13 @@ pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result
     Ok(key)
 }
 
-fn still_loading(partial: &impl Partial) -> CommandError {
-    let (received_bytes, total_bytes) = (partial.received_bytes(), partial.total_bytes());
-    CommandError::StillLoading(StillLoading { received_bytes, total_bytes })
-}
-
 /// The value of an open key for reading; `None` if the key is missing.
 #[inline]
 pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, CommandError> {
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
-        Some(State::Partial(partial)) => Err(still_loading(&**partial)),
+        Some(State::Partial(partial)) => Err(CommandError::StillLoading(partial.progress())),
     }
 }
 
@@ -50,7 +44,7 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
-        Some(State::Partial(partial)) => Err(still_loading(&**partial)),
+        Some(State::Partial(partial)) => Err(CommandError::StillLoading(partial.progress())),
     }
 }
 

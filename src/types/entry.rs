@@ -8,7 +8,7 @@ use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::{self, Partial};
 
-use super::family::{Family, State, becomes_classic, is_complete, serves_classic};
+use super::family::{Family, State, becomes_classic, serves_classic};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::server::alloc;
@@ -118,7 +118,7 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
 }
 
 /// The value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key holds a
-/// value of another type.
+/// holds a value of another type.
 #[inline]
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
@@ -160,7 +160,7 @@ pub fn finalize<T: Family>(key: &mut Key<'_>, fills: bool) -> Result<(), Command
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
     let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
     match &mut entry.state {
-        State::Partial(partial) if fills || is_complete(&**partial) => {
+        State::Partial(partial) if fills || partial.is_complete() => {
             check_kind(&**partial)?;
             if fills {
                 partial.fill_with_zeros();

@@ -32,7 +32,7 @@ pub enum State<T: Value> {
 impl<T: Family> State<T> {
     /// The complete value if all its bytes have arrived, otherwise the partially loaded value.
     pub fn from_partial(partial: T::Partial) -> Result<Self, Error> {
-        Ok(if is_complete(&partial) { State::Ready(partial.finish()?) } else { State::Partial(Box::new(partial)) })
+        Ok(if partial.is_complete() { State::Ready(partial.finish()?) } else { State::Partial(Box::new(partial)) })
     }
 
     /// What the value contributes to the totals for `INFO`. A partially loaded value contributes the bytes received so
@@ -56,11 +56,6 @@ impl<T: Family> State<T> {
             State::Partial(_) => T::OWN_PREFIX,
         }
     }
-}
-
-/// Whether all bytes have arrived.
-pub fn is_complete(partial: &impl Partial) -> bool {
-    partial.received_bytes() == partial.total_bytes()
 }
 
 /// Whether a partially loaded value will be a classic (RedisBloom-compatible) filter.
@@ -104,7 +99,7 @@ impl AddedItems {
 pub type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
 
 /// Filters or counters: all that differs between them in this module.
-pub trait Family: Value + Value + FromIterator<&'static [u8]> {
+pub trait Family: Value + FromIterator<&'static [u8]> {
     /// The parameters with which a command creates a value.
     type Creation: PartialEq + Copy + 'static;
 

@@ -23,7 +23,7 @@ use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_zeroed};
 use crate::stored::codec::expect;
 use crate::stored::{Kind, Partial, Source};
-use crate::wire::{StillLoading, TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
+use crate::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 
 /// The type of a module's value.
 const MODULE_VALUE: u8 = 7;
@@ -79,10 +79,8 @@ pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, 
         (LINES, Kind::Filter) | (COUNTERS, Kind::Counter) => {
             expect("encoding version", rdb::ENCODING, encoding)?;
             let partial: T::Partial = rdb::load(&mut fields, limit)?;
-            let (received_bytes, total_bytes) = (partial.received_bytes(), partial.total_bytes());
-            let arrived = StillLoading { received_bytes, total_bytes };
-            let is_complete = received_bytes == total_bytes;
-            Error::check_field(is_complete, "value", "a complete one", format_args!("one that is {arrived}"))?;
+            let got = format_args!("one that is {}", partial.progress());
+            Error::check_field(partial.is_complete(), "value", "a complete one", got)?;
             partial.finish()?
         }
         (CLASSIC, Kind::Filter) => T::load_classic(&mut fields, encoding, limit).ok_or_else(other_type)??,

@@ -10,6 +10,7 @@ use payload::Payload;
 
 use crate::error::{Error, named};
 use crate::size_limit::SizeLimit;
+use crate::wire::StillLoading;
 
 /// The bytes of a partially loaded value enter its digest in pieces of this size. Another size would change the digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
@@ -88,6 +89,16 @@ pub trait Partial: Sized + Send + Sync + 'static {
 
     /// The number of payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
+
+    /// How much of the payload has been loaded.
+    fn progress(&self) -> StillLoading {
+        StillLoading { received_bytes: self.received_bytes(), total_bytes: self.total_bytes() }
+    }
+
+    /// Whether the whole payload has been loaded.
+    fn is_complete(&self) -> bool {
+        self.received_bytes() == self.total_bytes()
+    }
 
     /// The number of payload bytes outside the header; 0 if the header contains the payload.
     fn total_bytes(&self) -> u64;
