@@ -13,7 +13,7 @@ use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
 
 use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
-use crate::server::ffi::{InUse, OtherType};
+use crate::server::ffi::KeyError;
 
 /// The reason why a command was rejected. If the command adds several items, the items before the rejected item were
 /// added. Any other rejected command has changed nothing.
@@ -21,10 +21,8 @@ use crate::server::ffi::{InUse, OtherType};
 pub enum CommandError {
     /// The command has too few or too many arguments.
     Arity,
-    /// The key holds a value of another type.
-    WrongType,
-    /// The server is saving the key's value, and the command would change it.
-    InUse,
+    /// The command cannot use the key.
+    Key(KeyError),
     /// The key is missing, and the command does not create it.
     NotFound,
     /// The key exists, but the command only creates new keys.
@@ -54,15 +52,9 @@ impl From<Error> for CommandError {
     }
 }
 
-impl From<OtherType> for CommandError {
-    fn from(_: OtherType) -> Self {
-        CommandError::WrongType
-    }
-}
-
-impl From<InUse> for CommandError {
-    fn from(_: InUse) -> Self {
-        CommandError::InUse
+impl From<KeyError> for CommandError {
+    fn from(error: KeyError) -> Self {
+        CommandError::Key(error)
     }
 }
 
@@ -95,9 +87,13 @@ impl CommandError {
     pub fn text(&self, kind: Kind) -> String {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
-            CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
+            CommandError::Key(KeyError::OtherType) => {
+                "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned()
+            }
             // Cluster clients repeat a command if its error begins with `TRYAGAIN`.
-            CommandError::InUse => "TRYAGAIN the server is saving the key; send the command again".to_owned(),
+            CommandError::Key(KeyError::InUse) => {
+                "TRYAGAIN the server is saving the key; send the command again".to_owned()
+            }
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
             CommandError::BadData => format!("ERR {BAD_DATA}"),

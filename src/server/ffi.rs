@@ -109,8 +109,8 @@ impl Ctx<'_> {
     /// Opens a key.
     ///
     /// # Errors
-    /// [`InUse`], only for [`Mode::Write`].
-    pub fn open<'k>(self, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, InUse> {
+    /// [`KeyError::InUse`], only for [`Mode::Write`].
+    pub fn open<'k>(self, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, KeyError> {
         let flags = match mode {
             Mode::Read => raw::REDISMODULE_READ,
             Mode::Inspect => raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH,
@@ -118,7 +118,7 @@ impl Ctx<'_> {
         };
         // SAFETY: the context and the name are live; the server knows the mode.
         let key = NonNull::new(unsafe { api!(RedisModule_OpenKey(self.ptr, name.ptr, flags as c_int)) });
-        if key.is_none() && mode == Mode::Write { Err(InUse) } else { Ok(Key { key, name }) }
+        if key.is_none() && mode == Mode::Write { Err(KeyError::InUse) } else { Ok(Key { key, name }) }
     }
 
     /// Announces that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
@@ -371,14 +371,15 @@ pub enum Mode {
     Write,
 }
 
-/// The error for a value of another type than the command expects.
+/// Why a command cannot use a key.
 #[derive(Debug)]
-pub struct OtherType;
-
-/// The error for a key that another thread of the server is saving (Valkey 9.2). It is rare, because the server delays
-/// commands that name such a key.
-#[derive(Debug)]
-pub struct InUse;
+pub enum KeyError {
+    /// The key holds a value of another type than the command expects.
+    OtherType,
+    /// Another thread of the server is saving the key (Valkey 9.2). This is rare, because the server delays commands
+    /// that name such a key.
+    InUse,
+}
 
 /// An open key. Dropping it closes the key. No event may be sent while a key is open: see [`Ctx::changed`].
 pub struct Key<'a> {
@@ -414,12 +415,12 @@ impl<'a> Key<'a> {
     /// The value of the key, if `is_ours` accepts its type; `None` if the key is missing.
     ///
     /// # Errors
-    /// [`OtherType`] if the key holds a value of another type.
+    /// [`KeyError::OtherType`] if the key holds a value of another type.
     #[inline]
     pub fn value(
         &self,
         is_ours: impl FnOnce(*mut raw::RedisModuleType) -> bool,
-    ) -> Result<Option<NonNull<c_void>>, OtherType> {
+    ) -> Result<Option<NonNull<c_void>>, KeyError> {
         let Some(key) = self.key else { return Ok(None) };
         // SAFETY: the key is open. `ModuleTypeGetType` returns null for a value that does not belong to a module.
         unsafe {
@@ -428,7 +429,7 @@ impl<'a> Key<'a> {
                 return Ok(NonNull::new(api!(RedisModule_ModuleTypeGetValue(key.as_ptr()))));
             }
         }
-        if self.is_missing() { Ok(None) } else { Err(OtherType) }
+        if self.is_missing() { Ok(None) } else { Err(KeyError::OtherType) }
     }
 
     /// The time at which the key expires, in milliseconds since 1970.

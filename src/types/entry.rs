@@ -12,7 +12,7 @@ use super::family::{Family, State, becomes_classic, serves_classic};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::server::alloc;
-use crate::server::ffi::{Key, OtherType};
+use crate::server::ffi::{Key, KeyError};
 
 /// The server's own bytes for a module's value, which `MEMORY USAGE` has to include: 16 for the object, and 16 for the
 /// pair of type and pointer.
@@ -117,10 +117,10 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
     unsafe { &mut *value.cast::<KeyEntry<T>>() }
 }
 
-/// The value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key holds a
+/// The value of an open key for changes; `None` if the key is missing. The error is [`KeyError::OtherType`] if the key
 /// holds a value of another type.
 #[inline]
-pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
+pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, KeyError> {
     let value = key.value(T::has_type)?;
     // SAFETY: `value` has checked that the value has T's type. The key is borrowed mutably while the reference lives,
     // so `set_entry` cannot replace the value. No command opens a key twice to change its value. The server frees a
@@ -130,7 +130,7 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Ke
 
 /// Like [`entry_of`], for reading.
 #[inline]
-pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
+pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, KeyError> {
     let value = key.value(T::has_type)?;
     // SAFETY: `value` has checked that the value has T's type. The key is borrowed while the reference lives, so
     // `set_entry` cannot be called.
