@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rollcall_core::{bloom, counting};
 
+use SettingKind::{Bytes, BytesOrZero, Choice, FilterRate, FilterWhole, Rate, Seed, Whole};
+
 use crate::command_error::quoted;
 use crate::number::{parse_bytes, parse_canonical, parse_number, parse_unsigned};
 use crate::server::ffi::{NOTICE, OwnedString, WARNING, log_anywhere};
@@ -22,7 +24,7 @@ pub enum SettingKind {
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may have a unit such as `mb`.
     Bytes { min: i64, max: i64 },
-    /// Like [`SettingKind::Bytes`]; with 0, the module chooses the number.
+    /// Like [`Self::Bytes`]; with 0, the module chooses the number.
     BytesOrZero { min: i64, max: i64 },
     /// One of the `words`, stored as its index.
     Choice { words: &'static [&'static CStr] },
@@ -98,7 +100,7 @@ impl Setting {
 
     /// Whether Redis 8 has this option too, without the prefix `rollcall.`.
     pub fn is_unprefixed(&self) -> bool {
-        matches!(self.kind, SettingKind::FilterRate | SettingKind::FilterWhole { .. })
+        matches!(self.kind, FilterRate | FilterWhole { .. })
     }
 
     /// Parses a value of the option.
@@ -112,28 +114,28 @@ impl Setting {
             number.filter(in_range).ok_or_else(|| expected(format!("{also}a whole number from {min} to {max}")))
         };
         match self.kind {
-            SettingKind::Whole { min, max } => whole(parse_unsigned(text), min, max, ""),
-            SettingKind::Bytes { min, max } => whole(parse_bytes(text), min, max, ""),
-            SettingKind::BytesOrZero { .. } if parse_bytes(text) == Some(0) => Ok(0),
-            SettingKind::BytesOrZero { min, max } => whole(parse_bytes(text), min, max, "0, or "),
-            SettingKind::Choice { words } => {
+            Whole { min, max } => whole(parse_unsigned(text), min, max, ""),
+            Bytes { min, max } => whole(parse_bytes(text), min, max, ""),
+            BytesOrZero { .. } if parse_bytes(text) == Some(0) => Ok(0),
+            BytesOrZero { min, max } => whole(parse_bytes(text), min, max, "0, or "),
+            Choice { words } => {
                 let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.to_bytes()));
                 let (last, others) = words.split_last().unwrap_or((&c"", &[]));
                 let others = || others.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(", ");
                 let all = || format!("{} or {}", others(), last.to_string_lossy());
                 chosen.map(|index| index as u64).ok_or_else(|| expected(all()))
             }
-            SettingKind::Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
-            SettingKind::Rate { min, max } => match parse_number(text).filter(|rate| (min..=max).contains(rate)) {
+            Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
+            Rate { min, max } => match parse_number(text).filter(|rate| (min..=max).contains(rate)) {
                 Some(rate) => Ok(rate.to_bits()),
                 None => Err(expected(format!("a number from {min} to {max}"))),
             },
-            SettingKind::FilterRate => {
+            FilterRate => {
                 let rate = parse_number(text).ok_or_else(|| self.invalid())?;
                 let in_range = rate > 0.0 && rate < 1.0;
                 if in_range { Ok(rate.to_bits()) } else { Err(self.out_of_range("(0.000000, 1.000000)")) }
             }
-            SettingKind::FilterWhole { min, max } => {
+            FilterWhole { min, max } => {
                 let whole = parse_canonical(text).ok_or_else(|| self.invalid())?;
                 let in_range = (min..=max).contains(&whole);
                 if in_range { Ok(whole.unsigned_abs()) } else { Err(self.out_of_range(&format!("[{min}, {max}]"))) }
@@ -154,8 +156,8 @@ impl Setting {
     /// The value as `CONFIG GET` shows it.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
-            SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
-            SettingKind::Choice { words } => {
+            Rate { .. } | FilterRate => format!("{:?}", f64::from_bits(bits)),
+            Choice { words } => {
                 words.get(bits as usize).map_or(String::new(), |word| word.to_string_lossy().into_owned())
             }
             _ => bits.to_string(),
@@ -163,33 +165,38 @@ impl Setting {
     }
 }
 
-static BF_ERROR_RATE: Setting = Setting::new(c"bf-error-rate", SettingKind::FilterRate, 0.01f64.to_bits());
-static BF_INITIAL_SIZE: Setting =
-    Setting::new(c"bf-initial-size", SettingKind::FilterWhole { min: 1, max: bloom::Params::MAX_CAPACITY as i64 }, 100);
-static BF_EXPANSION: Setting = Setting::new(
-    c"bf-expansion-factor",
-    SettingKind::FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 },
-    2,
-);
-static BF_LAYOUT: Setting = Setting::new(c"bf-layout", SettingKind::Choice { words: &[c"lines", c"classic"] }, 0)
-    .checked(|bits| check_bloom_layout(layout_of(bits)));
-static LC_ERROR_RATE: Setting = Setting::new(
-    c"lc-error-rate",
-    SettingKind::Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
-    0.01f64.to_bits(),
-);
-static LC_EXACT_LIMIT: Setting =
-    Setting::new(c"lc-exact-limit", SettingKind::Whole { min: 0, max: counting::Params::MAX_EXACT_LIMIT as i64 }, 250);
-static LC_EXACT_BYTES: Setting = Setting::new(
-    c"lc-exact-bytes",
-    SettingKind::Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
-    counting::Params::DEFAULT_EXACT_BYTES as u64,
-);
-static AUTO_CREATE: Setting = Setting::new(c"auto-create", SettingKind::Choice { words: &[c"yes", c"no"] }, 0);
-static MAX_KEY_BYTES: Setting =
-    Setting::new(c"max-key-bytes", SettingKind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
-static HUGE_PAGES: Setting =
-    Setting::new(c"huge-pages", SettingKind::Choice { words: &[c"no", c"yes"] }, 0).on_set(|_, _, bits| {
+/// Declares the options, and the list of them all.
+macro_rules! settings {
+    ($($name:ident: $setting:expr;)+) => {
+        $(static $name: Setting = $setting;)+
+        pub static ALL: &[&Setting] = &[$(&$name),+];
+    };
+}
+
+settings! {
+    BF_ERROR_RATE: Setting::new(c"bf-error-rate", FilterRate, 0.01f64.to_bits());
+    BF_CAPACITY: Setting::new(c"bf-initial-size", FilterWhole { min: 1, max: bloom::Params::MAX_CAPACITY as i64 }, 100);
+    BF_EXPANSION: Setting::new(
+        c"bf-expansion-factor",
+        FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 },
+        2,
+    );
+    BF_LAYOUT: Setting::new(c"bf-layout", Choice { words: &[c"lines", c"classic"] }, 0)
+        .checked(|bits| check_bloom_layout(layout_of(bits)));
+    LC_ERROR_RATE: Setting::new(
+        c"lc-error-rate",
+        Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
+        0.01f64.to_bits(),
+    );
+    LC_EXACT: Setting::new(c"lc-exact-limit", Whole { min: 0, max: counting::Params::MAX_EXACT_LIMIT as i64 }, 250);
+    LC_EXACT_BYTES: Setting::new(
+        c"lc-exact-bytes",
+        Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
+        counting::Params::DEFAULT_EXACT_BYTES as u64,
+    );
+    AUTO_CREATE: Setting::new(c"auto-create", Choice { words: &[c"yes", c"no"] }, 0);
+    MAX_KEY_BYTES: Setting::new(c"max-key-bytes", BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
+    HUGE_PAGES: Setting::new(c"huge-pages", Choice { words: &[c"no", c"yes"] }, 0).on_set(|_, _, bits| {
         huge::set(bits == 1);
         let state = huge::state();
         if bits == 1 && state != "yes" {
@@ -197,9 +204,9 @@ static HUGE_PAGES: Setting =
             log_anywhere(WARNING, &why);
         }
     });
-static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fixed();
-static COMMANDS: Setting =
-    Setting::new(c"commands", SettingKind::Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
+    HASH_SEED: Setting::new(c"hash-seed", Seed, 0).fixed();
+    COMMANDS: Setting::new(c"commands", Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
+}
 
 /// The option `commands`: which commands this module registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -224,21 +231,6 @@ impl Commands {
     }
 }
 
-pub static ALL: [&Setting; 12] = [
-    &BF_ERROR_RATE,
-    &BF_INITIAL_SIZE,
-    &BF_EXPANSION,
-    &BF_LAYOUT,
-    &LC_ERROR_RATE,
-    &LC_EXACT_LIMIT,
-    &LC_EXACT_BYTES,
-    &AUTO_CREATE,
-    &MAX_KEY_BYTES,
-    &HUGE_PAGES,
-    &HASH_SEED,
-    &COMMANDS,
-];
-
 /// The options of Redis 8 for cuckoo filters, without effect, so that a redis.conf of Redis 8 works unchanged.
 pub static CUCKOO: [Setting; 5] = [
     cuckoo(c"cf-bucket-size", 1, 255, 2),
@@ -249,7 +241,7 @@ pub static CUCKOO: [Setting; 5] = [
 ];
 
 const fn cuckoo(name: &'static CStr, min: i64, max: i64, default: u64) -> Setting {
-    Setting::new(name, SettingKind::FilterWhole { min, max }, default).on_set(|option, before, bits| {
+    Setting::new(name, FilterWhole { min, max }, default).on_set(|option, before, bits| {
         if bits != before {
             log_anywhere(NOTICE, &ignored(option.name.to_bytes(), &option.print(bits)));
         }
@@ -264,7 +256,7 @@ pub(super) fn ignored(name: &[u8], value: &str) -> String {
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {
         error_rate: f64::from_bits(BF_ERROR_RATE.bits()),
-        capacity: BF_INITIAL_SIZE.bits(),
+        capacity: BF_CAPACITY.bits(),
         expansion: BF_EXPANSION.bits() as u32,
         seed: HASH_SEED.bits(),
     }
@@ -282,7 +274,7 @@ pub fn bloom_layout() -> bloom::BitLayout {
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
         error_rate: f64::from_bits(LC_ERROR_RATE.bits()),
-        exact_limit: LC_EXACT_LIMIT.bits() as u32,
+        exact_limit: LC_EXACT.bits() as u32,
         exact_bytes: LC_EXACT_BYTES.bits() as u32,
         seed: HASH_SEED.bits(),
     }
@@ -361,13 +353,13 @@ mod tests {
 
     #[test]
     fn whole_numbers_keep_to_their_ranges() {
-        assert_eq!(BF_INITIAL_SIZE.parse(b"1099511627776"), Ok(1 << 40));
+        assert_eq!(BF_CAPACITY.parse(b"1099511627776"), Ok(1 << 40));
         for text in ["0", "-1", "1099511627777", "9223372036854775807"] {
-            let why = BF_INITIAL_SIZE.parse(text.as_bytes()).unwrap_err();
+            let why = BF_CAPACITY.parse(text.as_bytes()).unwrap_err();
             assert_eq!(why, "Value for `bf-initial-size` must be in the range [1, 1099511627776]", "{text}");
         }
         for text in ["", "-", "+5", "abc", "1.5", "1e3", "0x10", " 5", "9223372036854775808"] {
-            let why = BF_INITIAL_SIZE.parse(text.as_bytes()).unwrap_err();
+            let why = BF_CAPACITY.parse(text.as_bytes()).unwrap_err();
             assert_eq!(why, "Invalid value for `bf-initial-size`", "{text}");
         }
         assert_eq!((MAX_KEY_BYTES.parse(b"2mb"), MAX_KEY_BYTES.parse(b"0")), (Ok(2 << 20), Ok(0)));
