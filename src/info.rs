@@ -6,12 +6,8 @@ use std::ffi::c_int;
 use redis_module::raw::{self, Status};
 
 use crate::server::ffi::{Ctx, guard};
-use crate::server::metrics::{
-    CORRUPT_REJECTED, COUNTER_ADVANCES, COUNTER_ITEMS_REJECTED, DEFRAG_MOVES, FILTER_ADVANCES, FILTER_ITEMS_REJECTED,
-    FULL_REJECTED, GROWTHS, LIMIT_REJECTED, MEMORY_REJECTED, PROMOTIONS,
-};
 use crate::server::pages::huge;
-use crate::server::{alloc, reclaim};
+use crate::server::{alloc, metrics, reclaim};
 use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
 use crate::unserved;
 
@@ -60,11 +56,11 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("filters_not_served", unserved::count());
                 add("counters", all_keys(COUNTERS));
                 add("allocated_bytes", alloc::ALLOCATED.get());
-                add("rejected_corrupt", CORRUPT_REJECTED.get());
-                add("rejected_full", FULL_REJECTED.get());
-                add("rejected_limit", LIMIT_REJECTED.get());
-                add("rejected_memory", MEMORY_REJECTED.get());
-                add("defrag_moves", DEFRAG_MOVES.get());
+                add("rejected_corrupt", metrics::CORRUPT_REJECTED.get());
+                add("rejected_full", metrics::FULL_REJECTED.get());
+                add("rejected_limit", metrics::LIMIT_REJECTED.get());
+                add("rejected_memory", metrics::MEMORY_REJECTED.get());
+                add("defrag_moves", metrics::DEFRAG_MOVES.get());
                 add("frees_waiting", reclaim::WAITING.get());
                 add("frees_waiting_bytes", reclaim::WAITING_BYTES.get());
                 raw::add_info_field_str(ctx, "huge_pages", huge::state());
@@ -75,15 +71,15 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("filters_capacity", CAPACITY.get());
                 add("filters_sub_filters", SUB_FILTERS.get());
                 add("filters_grown", GROWN.get());
-                add("filters_growths", GROWTHS.get());
-                add("filters_advances", FILTER_ADVANCES.get());
-                add("filters_items_rejected", FILTER_ITEMS_REJECTED.get());
+                add("filters_growths", metrics::GROWTHS.get());
+                add("filters_advances", metrics::FILTER_ADVANCES.get());
+                add("filters_items_rejected", metrics::FILTER_ITEMS_REJECTED.get());
             }
             if begin("counters") {
                 add_kinds(COUNTERS);
-                add("counters_promotions", PROMOTIONS.get());
-                add("counters_advances", COUNTER_ADVANCES.get());
-                add("counters_items_rejected", COUNTER_ITEMS_REJECTED.get());
+                add("counters_promotions", metrics::PROMOTIONS.get());
+                add("counters_advances", metrics::COUNTER_ADVANCES.get());
+                add("counters_items_rejected", metrics::COUNTER_ITEMS_REJECTED.get());
             }
         },
         || (),
