@@ -50,8 +50,6 @@ pub struct Creation {
     /// The expansion of a RedisBloom-compatible filter with `NONSCALING`, which RedisBloom stores although the filter
     /// never grows.
     noted_growth: Option<u32>,
-    /// Whether the command comes from a primary or the AOF. Its parameters are then used unchanged.
-    is_obeyed: bool,
     /// The sliding window, and the number of its newest slice.
     windowing: Option<(Windowing, u64)>,
 }
@@ -79,8 +77,7 @@ impl Creation {
     /// A replicated RF.* command gets the library's defaults: a primary with other defaults sends all parameters. All
     /// other commands get the configured defaults.
     fn from_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        let is_obeyed = must_obey(ctx);
-        let (layout, defaults) = match (Prefix::Rf.is_of(command), is_obeyed) {
+        let (layout, defaults) = match (Prefix::Rf.is_of(command), must_obey(ctx)) {
             (true, true) => (BitLayout::Lines, Params::default()),
             (true, false) => (BitLayout::Lines, config::bloom_defaults()),
             (false, true) => (BitLayout::Classic, config::bloom_defaults()),
@@ -102,7 +99,7 @@ impl Creation {
         if layout == BitLayout::Classic && !serves_classic() {
             return Err(no_classic());
         }
-        let mut creation = Creation { params, layout, noted_growth, is_obeyed, windowing: None };
+        let mut creation = Creation { params, layout, noted_growth, windowing: None };
         if let Some(windowing) = windows::filter_windowing(options)? {
             if options.layout == Some(BitLayout::Classic) {
                 return bad("option WINDOW needs layout lines, got classic");
@@ -209,7 +206,7 @@ impl Family for BloomFilter {
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate()?;
         // As Redis 8 does. A command of the primary or of an AOF must create the filter unchanged.
-        if !creation.is_obeyed && creation.layout == BitLayout::Classic && is_redis_8() {
+        if creation.layout == BitLayout::Classic && is_redis_8() && !must_obey(ctx) {
             creation.params.error_rate = creation.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
         }
         Ok(creation)
