@@ -58,16 +58,16 @@ impl<W: Write> Writer<W> {
         if self.open.is_some() {
             return Err(FileError::OutOfOrder);
         }
-        let key_len = entry.key.as_ref().map(|key| length(key.len(), MAX_KEY_BYTES, "key")).transpose()?;
-        self.put(&[tag::VALUE, entry.kind.byte()])?;
-        self.put(&entry.expires_at.unwrap_or(0).to_le_bytes())?;
-        self.put(&[u8::from(key_len.is_some())])?;
-        if let (Some(len), Some(key)) = (key_len, &entry.key) {
-            self.put(&len)?;
-            self.put(key)?;
+        let (kind, expires_at) = ([entry.kind.byte()], entry.expires_at.unwrap_or(0).to_le_bytes());
+        match &entry.key {
+            None => self.record(tag::VALUE, &[&kind, &expires_at, &[0]])?,
+            Some(key) => {
+                let len = length(key.len(), MAX_KEY_BYTES, "key")?;
+                self.record(tag::VALUE, &[&kind, &expires_at, &[1], &len, key])?;
+            }
         }
         self.open = Some((0, 0));
-        self.put_sum()
+        Ok(())
     }
 
     /// Writes a chunk of the current value, with the iterator that `SCANDUMP` returned with it.
@@ -86,12 +86,9 @@ impl<W: Write> Writer<W> {
     pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), FileError> {
         let (chunks, sum_bytes) = self.open.ok_or(FileError::OutOfOrder)?;
         let len = length(bytes.len(), MAX_CHUNK_BYTES, "chunk")?;
-        self.put(&[tag::CHUNK])?;
-        self.put(&iterator.to_le_bytes())?;
-        self.put(&len)?;
-        self.put(bytes)?;
+        self.record(tag::CHUNK, &[&iterator.to_le_bytes(), &len, bytes])?;
         self.open = Some((chunks + 1, sum_bytes + bytes.len() as u64));
-        self.put_sum()
+        Ok(())
     }
 
     /// Ends the current value.
@@ -108,11 +105,8 @@ impl<W: Write> Writer<W> {
     /// [`FileError::OutOfOrder`] if no value was begun, [`FileError::Io`].
     pub fn end(&mut self) -> Result<(), FileError> {
         let (chunks, bytes) = self.open.take().ok_or(FileError::OutOfOrder)?;
-        self.put(&[tag::VALUE_END])?;
-        self.put(&chunks.to_le_bytes())?;
-        self.put(&bytes.to_le_bytes())?;
         self.num_values += 1;
-        self.put_sum()
+        self.record(tag::VALUE_END, &[&chunks.to_le_bytes(), &bytes.to_le_bytes()])
     }
 
     /// Writes a whole value: its entry, then each chunk with the iterator that `SCANDUMP` returned.
@@ -177,9 +171,7 @@ impl<W: Write> Writer<W> {
         if self.open.is_some() {
             return Err(FileError::OutOfOrder);
         }
-        self.put(&[tag::FILE_END])?;
-        self.put(&self.num_values.to_le_bytes())?;
-        self.put_sum()?;
+        self.record(tag::FILE_END, &[&self.num_values.to_le_bytes()])?;
         self.out.flush()?;
         Ok(self.out)
     }
@@ -225,8 +217,10 @@ impl<W: Write> Writer<W> {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Ends a record with the checksum of the file so far.
-    fn put_sum(&mut self) -> Result<(), FileError> {
+    /// Writes a record of these parts. It ends with the checksum of the file so far.
+    fn record(&mut self, tag: u8, parts: &[&[u8]]) -> Result<(), FileError> {
+        self.put(&[tag])?;
+        parts.iter().try_for_each(|part| self.put(part))?;
         let sum = self.sum.digest();
         self.put(&sum.to_le_bytes())
     }
