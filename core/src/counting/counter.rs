@@ -9,7 +9,7 @@ use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::{self, Ages, COUNTER_BYTES, MOST_SLICES, TagRing};
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::params::{Params, Spec};
+use crate::counting::params::{Params, SPECS, Spec};
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::live::Value;
@@ -68,7 +68,7 @@ impl Counter {
     }
 
     pub(super) fn holding(spec: Spec, held: Held, ring: Option<TagRing>) -> Self {
-        Counter { spec: spec.shared(), held, ring: ring.map(Box::new) }
+        Counter { spec: spec.shared_in(&SPECS), held, ring: ring.map(Box::new) }
     }
 
     /// The layout of the bitmap that the counter has, or will have once it estimates.

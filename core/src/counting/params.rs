@@ -121,7 +121,7 @@ pub(super) struct Spec {
 }
 
 /// The cache through which counters with equal parameters share one [`Spec`].
-static SPECS: Pool<Spec> = Pool::new();
+pub(super) static SPECS: Pool<Spec> = Pool::new();
 
 impl Spec {
     /// The parameters with the layout that is derived from them.
@@ -132,12 +132,8 @@ impl Spec {
         Ok(Spec { params, layout: params.layout()? })
     }
 
-    /// Moves this value into memory that all counters with equal parameters share.
-    pub(super) fn shared(self) -> Shared<Spec> {
-        self.shared_in(&SPECS)
-    }
-
-    fn shared_in(self, pool: &Pool<Spec>) -> Shared<Spec> {
+    /// Moves this value into memory that all counters of `pool` with equal parameters share.
+    pub(super) fn shared_in(self, pool: &Pool<Spec>) -> Shared<Spec> {
         let Spec { params: Params { error_rate, exact_limit, exact_bytes, seed }, .. } = self;
         let numbers = [error_rate.to_bits(), u64::from(exact_limit) << u32::BITS | u64::from(exact_bytes), seed];
         let hash = table_hash(bytemuck::cast_slice(&numbers));
