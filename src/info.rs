@@ -47,41 +47,37 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         kinds.iter().for_each(|(name, kinds)| add(name, keys(kinds)));
         kinds.iter().for_each(|(name, kinds)| add(&format!("{name}_bytes"), bytes(kinds)));
     };
-    guard(
-        "INFO",
-        || {
-            if begin("") {
-                raw::add_info_field_str(ctx, "version", env!("CARGO_PKG_VERSION"));
-                add("filters", all_keys(FILTERS));
-                add("filters_not_served", unserved::count());
-                add("counters", all_keys(COUNTERS));
-                add("allocated_bytes", alloc::ALLOCATED.get());
-                add("rejected_corrupt", metrics::CORRUPT_REJECTED.get());
-                add("rejected_full", metrics::FULL_REJECTED.get());
-                add("rejected_limit", metrics::LIMIT_REJECTED.get());
-                add("rejected_memory", metrics::MEMORY_REJECTED.get());
-                add("defrag_moves", metrics::DEFRAG_MOVES.get());
-                add("frees_waiting", reclaim::WAITING.get());
-                add("frees_waiting_bytes", reclaim::WAITING_BYTES.get());
-                raw::add_info_field_str(ctx, "huge_pages", huge::state());
-            }
-            if begin("filters") {
-                add_kinds(FILTERS);
-                add("filters_items", ITEMS.get());
-                add("filters_capacity", CAPACITY.get());
-                add("filters_sub_filters", SUB_FILTERS.get());
-                add("filters_grown", GROWN.get());
-                add("filters_growths", metrics::GROWTHS.get());
-                add("filters_advances", metrics::FILTER_ADVANCES.get());
-                add("filters_items_rejected", metrics::FILTER_ITEMS_REJECTED.get());
-            }
-            if begin("counters") {
-                add_kinds(COUNTERS);
-                add("counters_promotions", metrics::PROMOTIONS.get());
-                add("counters_advances", metrics::COUNTER_ADVANCES.get());
-                add("counters_items_rejected", metrics::COUNTER_ITEMS_REJECTED.get());
-            }
-        },
-        || (),
-    );
+    guard("INFO", || {
+        if begin("") {
+            raw::add_info_field_str(ctx, "version", env!("CARGO_PKG_VERSION"));
+            add("filters", all_keys(FILTERS));
+            add("filters_not_served", unserved::count());
+            add("counters", all_keys(COUNTERS));
+            add("allocated_bytes", alloc::ALLOCATED.get());
+            add("rejected_corrupt", metrics::CORRUPT_REJECTED.get());
+            add("rejected_full", metrics::FULL_REJECTED.get());
+            add("rejected_limit", metrics::LIMIT_REJECTED.get());
+            add("rejected_memory", metrics::MEMORY_REJECTED.get());
+            add("defrag_moves", metrics::DEFRAG_MOVES.get());
+            add("frees_waiting", reclaim::WAITING.get());
+            add("frees_waiting_bytes", reclaim::WAITING_BYTES.get());
+            raw::add_info_field_str(ctx, "huge_pages", huge::state());
+        }
+        if begin("filters") {
+            add_kinds(FILTERS);
+            add("filters_items", ITEMS.get());
+            add("filters_capacity", CAPACITY.get());
+            add("filters_sub_filters", SUB_FILTERS.get());
+            add("filters_grown", GROWN.get());
+            add("filters_growths", metrics::GROWTHS.get());
+            add("filters_advances", metrics::FILTER_ADVANCES.get());
+            add("filters_items_rejected", metrics::FILTER_ITEMS_REJECTED.get());
+        }
+        if begin("counters") {
+            add_kinds(COUNTERS);
+            add("counters_promotions", metrics::PROMOTIONS.get());
+            add("counters_advances", metrics::COUNTER_ADVANCES.get());
+            add("counters_items_rejected", metrics::COUNTER_ITEMS_REJECTED.get());
+        }
+    });
 }

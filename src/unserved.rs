@@ -36,7 +36,7 @@ unsafe extern "C" fn loaded(
         (false, _) | (_, 0) => {}
         (true, unserved) => log_anywhere(WARNING, &line(unserved)),
     };
-    guard("an event of loading", report, || ());
+    guard("an event of loading", report);
 }
 
 /// The line for the log about `unserved` filters that no registered command can read.

@@ -61,17 +61,14 @@ unsafe fn setting(data: *mut c_void) -> &'static Setting {
 }
 
 unsafe extern "C" fn get(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
-    guard(
-        "a configuration getter",
-        || {
-            // SAFETY: the server passes the pointer that was registered.
-            let option = unsafe { setting(data) };
-            // The previously shown string is freed, because the server has copied it.
-            let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
-            shown.insert(OwnedString::new(option.print(option.bits()))).as_ptr()
-        },
-        null_mut,
-    )
+    let shown = guard("a configuration getter", || {
+        // SAFETY: the server passes the pointer that was registered.
+        let option = unsafe { setting(data) };
+        // The previously shown string is freed, because the server has copied it.
+        let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.insert(OwnedString::new(option.print(option.bits()))).as_ptr()
+    });
+    shown.unwrap_or(null_mut())
 }
 
 /// Sets an option. If the value is rejected, the reason is stored in `error` for the server.
@@ -81,22 +78,19 @@ unsafe extern "C" fn set(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    guard(
-        "a configuration setter",
-        // SAFETY: the server passes the pointer that was registered, a value that lives during the call, and a pointer
-        // for an error text. It copies the text into a string, and frees this string later.
-        || unsafe {
-            let option = setting(data);
-            match option.parse(Arg::new(value).bytes()).and_then(|bits| (option.check)(bits).map(|()| bits)) {
-                Ok(bits) => {
-                    option.set(bits);
-                    return OK;
-                }
-                Err(_) if error.is_null() => {}
-                Err(why) => *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())),
+    // SAFETY: the server passes the pointer that was registered, a value that lives during the call, and a pointer for
+    // an error text. It copies the text into a string, and frees this string later.
+    let set = guard("a configuration setter", || unsafe {
+        let option = setting(data);
+        match option.parse(Arg::new(value).bytes()).and_then(|bits| (option.check)(bits).map(|()| bits)) {
+            Ok(bits) => {
+                option.set(bits);
+                return OK;
             }
-            ERR
-        },
-        || ERR,
-    )
+            Err(_) if error.is_null() => {}
+            Err(why) => *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())),
+        }
+        ERR
+    });
+    set.unwrap_or(ERR)
 }

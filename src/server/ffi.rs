@@ -24,13 +24,10 @@ pub use raw::{
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Runs `body`. If it panics, logs the panic and returns the result of `fallback`: a panic must not unwind into the
-/// server.
-pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        log_anywhere(WARNING, &format!("internal error in {what}; please report it"));
-        fallback()
-    })
+/// Runs `body`. If it panics, logs the panic and returns `None`: a panic must not unwind into the server.
+pub fn guard<T>(what: &str, body: impl FnOnce() -> T) -> Option<T> {
+    let log = |_: &_| log_anywhere(WARNING, &format!("internal error in {what}; please report it"));
+    catch_unwind(AssertUnwindSafe(body)).inspect_err(log).ok()
 }
 
 pub const NOTICE: &CStr = c"notice";
@@ -498,19 +495,16 @@ pub unsafe fn run_command<E>(
     let obeyed = OnceCell::new();
     let ctx = Ctx { ptr: ctx, obeyed: &obeyed };
     OWES_ELEMENTS.store(false, Ordering::Relaxed);
-    guard(
-        "a command",
-        || {
-            let len = if argc > 0 { argc as usize } else { 0 };
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. No other code
-            // writes the array during the command. `loadmodule` without arguments passes null.
-            let args = Args(if len > 0 { unsafe { std::slice::from_raw_parts(argv.cast(), len) } } else { &[] });
-            if let Err(error) = handler(ctx, args) {
-                reply_error(ctx, error);
-            }
-        },
-        || reply_panicked(ctx),
-    );
+    let ran = guard("a command", || {
+        let len = if argc > 0 { argc as usize } else { 0 };
+        // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. No other code writes
+        // the array during the command. `loadmodule` without arguments passes null.
+        let args = Args(if len > 0 { unsafe { std::slice::from_raw_parts(argv.cast(), len) } } else { &[] });
+        if let Err(error) = handler(ctx, args) {
+            reply_error(ctx, error);
+        }
+    });
+    ran.unwrap_or_else(|| reply_panicked(ctx));
     OK
 }
 

@@ -39,7 +39,7 @@ impl Garbage {
 
 impl Drop for Garbage {
     fn drop(&mut self) {
-        guard("freeing a value", || drop(self.value.take()), || ());
+        guard("freeing a value", || drop(self.value.take()));
         WAITING.sub(1);
         WAITING_BYTES.sub(self.bytes as u64);
     }

@@ -77,7 +77,7 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
         State::Partial(partial) => save_partial(&**partial, &mut rdb),
     };
     // SAFETY: `io` is this callback's.
-    guard("rdb_save", save, || unsafe { fail(io) });
+    guard("rdb_save", save).unwrap_or_else(|| unsafe { fail(io) });
 }
 
 /// Loads a value of the data type [`Family::OWN_TYPE`].
@@ -108,23 +108,20 @@ fn load<T: Family>(
     // SAFETY: the key lives as long as `rdb`.
     let limit = ServerLimit::for_restore(unsafe { slot_import::includes(rdb.key()) });
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
-    guard(
-        "rdb_load",
-        || match load(&mut rdb, encoding, &limit) {
-            Ok(state) => KeyEntry::new(state).into_raw(),
-            Err(error) => {
-                match error {
-                    Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
-                    Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // The type `ServerLimit` counts what a size limit rejects.
-                    _ => {}
-                }
-                rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));
-                null_mut()
+    let loaded = guard("rdb_load", || match load(&mut rdb, encoding, &limit) {
+        Ok(state) => KeyEntry::new(state).into_raw(),
+        Err(error) => {
+            match error {
+                Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
+                Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
+                // The type `ServerLimit` counts what a size limit rejects.
+                _ => {}
             }
-        },
-        null_mut,
-    )
+            rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));
+            null_mut()
+        }
+    });
+    loaded.unwrap_or(null_mut())
 }
 
 unsafe extern "C" fn aof_rewrite<T: Family>(
@@ -149,21 +146,18 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
             ))
         }
     };
-    guard(
-        "aof_rewrite",
-        || match &entry.state {
-            State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Partial(partial) => dump_partial(&**partial).for_each(|(next, chunk)| emit(next, &chunk)),
-        },
-        // SAFETY: `io` is this callback's.
-        || unsafe { fail(io) },
-    );
+    let rewritten = guard("aof_rewrite", || match &entry.state {
+        State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
+        State::Partial(partial) => dump_partial(&**partial).for_each(|(next, chunk)| emit(next, &chunk)),
+    });
+    // SAFETY: `io` is this callback's.
+    rewritten.unwrap_or_else(|| unsafe { fail(io) });
 }
 
 unsafe extern "C" fn mem_usage<T: Family>(value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
-    guard("mem_usage", || entry.memory_bytes(), || 0)
+    guard("mem_usage", || entry.memory_bytes()).unwrap_or(0)
 }
 
 unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
@@ -173,24 +167,20 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
         // SAFETY: the digest is live, and the server reads the bytes before the call returns.
         unsafe { api!(RedisModule_DigestAddStringBuffer(digest, bytes.as_ptr().cast::<c_char>(), bytes.len())) };
     };
-    guard(
-        "digest",
-        || {
-            match &entry.state {
-                State::Ready(value) => value.digest(&mut add),
-                State::Partial(partial) => partial.digest(&mut add),
-            }
-            // SAFETY: the digest is live.
-            unsafe { api!(RedisModule_DigestEndSequence(digest)) };
-        },
-        || (),
-    );
+    guard("digest", || {
+        match &entry.state {
+            State::Ready(value) => value.digest(&mut add),
+            State::Partial(partial) => partial.digest(&mut add),
+        }
+        // SAFETY: the digest is live.
+        unsafe { api!(RedisModule_DigestEndSequence(digest)) };
+    });
 }
 
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     // SAFETY: the server frees a value of T once and does not use it afterwards.
     let entry = unsafe { KeyEntry::<T>::from_raw(value) };
-    guard("free", || reclaim::dispose(entry, |entry| entry.as_ref().map_or(0, |entry| entry.num_bytes())), || ());
+    guard("free", || reclaim::dispose(entry, |entry| entry.as_ref().map_or(0, |entry| entry.num_bytes())));
 }
 
 /// The effort of freeing a value: one point per page of 4 KiB. Above 64 points, the server frees the value in the
@@ -198,7 +188,7 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
-    guard("free_effort", || entry.num_bytes() / 4096 + 1, || 1)
+    guard("free_effort", || entry.num_bytes() / 4096 + 1).unwrap_or(1)
 }
 
 unsafe extern "C" fn copy<T: Family>(
@@ -208,17 +198,14 @@ unsafe extern "C" fn copy<T: Family>(
 ) -> *mut c_void {
     // SAFETY: the server passes a live key, and a value of T, which is only read.
     let (is_imported, entry) = unsafe { (slot_import::includes(to), entry::<T>(value)) };
-    guard(
-        "copy",
-        || match entry.try_clone(&ServerLimit::for_copy(is_imported)) {
-            Ok(copy) => copy.into_raw(),
-            Err(error) => {
-                log_anywhere(WARNING, &format!("could not copy a {}: {error}", T::KIND));
-                null_mut()
-            }
-        },
-        null_mut,
-    )
+    let copied = guard("copy", || match entry.try_clone(&ServerLimit::for_copy(is_imported)) {
+        Ok(copy) => copy.into_raw(),
+        Err(error) => {
+            log_anywhere(WARNING, &format!("could not copy a {}: {error}", T::KIND));
+            null_mut()
+        }
+    });
+    copied.unwrap_or(null_mut())
 }
 
 /// Moves a value's entry, then its large buffers one by one. Returns 0 when all are done. If the server asks to stop
@@ -228,31 +215,28 @@ unsafe extern "C" fn defrag<T: Family>(
     _key: *mut raw::RedisModuleString,
     value: *mut *mut c_void,
 ) -> c_int {
-    guard(
-        "defrag",
-        || {
-            // SAFETY: the server passes the place where it keeps a value of T, and nobody else uses the value during
-            // this call.
-            unsafe {
-                let mut cursor: c_ulong = 0;
-                if api!(RedisModule_DefragCursorGet(ctx, &mut cursor)) != OK || cursor == 0 {
-                    cursor = 0;
-                    *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
-                }
-                let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
-                // The cursor may come from an earlier value of the key. This does no harm: `relocate` returns false
-                // after the last buffer, and not all buffers need to be moved.
-                let mover = Defragmenter::new(ctx);
-                while inner.relocate(cursor as usize, &mover) {
-                    cursor += 1;
-                    if api!(RedisModule_DefragShouldStop(ctx)) != 0 {
-                        api!(RedisModule_DefragCursorSet(ctx, cursor));
-                        return 1;
-                    }
-                }
-                0
+    let moved = guard("defrag", || {
+        // SAFETY: the server passes the place where it keeps a value of T, and nobody else uses the value during
+        // this call.
+        unsafe {
+            let mut cursor: c_ulong = 0;
+            if api!(RedisModule_DefragCursorGet(ctx, &mut cursor)) != OK || cursor == 0 {
+                cursor = 0;
+                *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
             }
-        },
-        || 0,
-    )
+            let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
+            // The cursor may come from an earlier value of the key. This does no harm: `relocate` returns false
+            // after the last buffer, and not all buffers need to be moved.
+            let mover = Defragmenter::new(ctx);
+            while inner.relocate(cursor as usize, &mover) {
+                cursor += 1;
+                if api!(RedisModule_DefragShouldStop(ctx)) != 0 {
+                    api!(RedisModule_DefragCursorSet(ctx, cursor));
+                    return 1;
+                }
+            }
+            0
+        }
+    });
+    moved.unwrap_or(0)
 }
