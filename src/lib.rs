@@ -75,15 +75,9 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         }
         alloc::begin();
     }
-    let load = |ctx: Ctx, args: Args<'_>| {
-        if let Err(why) = load(ctx, args) {
-            ctx.log(WARNING, &format!("rollcall was not loaded: {why}"));
-            return Err(());
-        }
-        Ok(())
-    };
+    let log = |ctx: Ctx, why| ctx.log(WARNING, &format!("rollcall was not loaded: {why}"));
     // SAFETY: the server passes the arguments as it does to a command.
-    unsafe { ffi::run_command(ctx, argv, argc, load, |_, ()| ()) };
+    unsafe { ffi::run_command(ctx, argv, argc, load, log) };
     if IS_LOADED.load(Ordering::Relaxed) { OK } else { ERR }
 }
 

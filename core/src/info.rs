@@ -69,10 +69,8 @@ impl<'a> CounterAt<'a> {
     }
 }
 
-macro_rules! field {
-    ($label:literal, $word:literal, $name:literal, $of:expr) => {
-        InfoField { label: $label, word: $word, name: $name, of: $of }
-    };
+const fn field<F: Copy>(label: &'static str, word: &'static CStr, name: &'static CStr, of: F) -> InfoField<F> {
+    InfoField { label, word, name, of }
 }
 
 type OfFilter = fn(&FilterAt<'_>) -> Field;
@@ -84,42 +82,42 @@ pub const FILTER_FIELDS_SHOWN: usize = 5;
 
 /// The fields of filters, in the order of the reply.
 pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
-    field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
-    field!("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
-    field!("Number of filters", c"FILTERS", c"filters", |at| Field::Integer(at.filter.sub_filters().len() as u64)),
-    field!("Number of items inserted", c"ITEMS", c"items", |at| Field::Integer(at.present.num_items())),
-    field!("Expansion rate", c"EXPANSION", c"expansion", |at| match at.filter.params().expansion {
+    field("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
+    field("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
+    field("Number of filters", c"FILTERS", c"filters", |at| Field::Integer(at.filter.sub_filters().len() as u64)),
+    field("Number of items inserted", c"ITEMS", c"items", |at| Field::Integer(at.present.num_items())),
+    field("Expansion rate", c"EXPANSION", c"expansion", |at| match at.filter.params().expansion {
         0 => Field::Null,
         expansion => Field::Integer(u64::from(expansion)),
     }),
-    field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.filter.params().error_rate)),
-    field!("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.present.false_positive_rate())),
-    field!("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.present.fill_ratio())),
-    field!("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
-    field!("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
-    field!("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
-    field!("Slice", c"SLICE", c"slice", |at| number(at.filter.present_slice(at.time))),
-    field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
-    field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
-    field!("Refresh", c"REFRESH", c"refresh", |at| number(
-        at.filter.windowing().map(|windowing| windowing.refresh.into())
-    )),
+    field("Error rate", c"ERROR", c"error", |at| Field::Double(at.filter.params().error_rate)),
+    field("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.present.false_positive_rate())),
+    field("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.present.fill_ratio())),
+    field("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
+    field("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
+    field("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
+    field("Slice", c"SLICE", c"slice", |at| number(at.filter.present_slice(at.time))),
+    field("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
+    field("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
+    field("Refresh", c"REFRESH", c"refresh", |at| {
+        number(at.filter.windowing().map(|windowing| windowing.refresh.into()))
+    }),
 ];
 
 /// The fields of counters, in the order of the reply.
 pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
-    field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
-    field!("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
-    field!("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
-    field!("Mode", c"MODE", c"mode", |at| Field::Text(if at.present.is_exact() { "exact" } else { "estimate" })),
-    field!("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
-    field!("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
-    field!("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
-    field!("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
-    field!("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
-    field!("Slice", c"SLICE", c"slice", |at| number(at.counter.present_slice(at.time))),
-    field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
-    field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.counter.window())),
+    field("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
+    field("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
+    field("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
+    field("Mode", c"MODE", c"mode", |at| Field::Text(if at.present.is_exact() { "exact" } else { "estimate" })),
+    field("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
+    field("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
+    field("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
+    field("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
+    field("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
+    field("Slice", c"SLICE", c"slice", |at| number(at.counter.present_slice(at.time))),
+    field("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
+    field("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.counter.window())),
 ];
 
 fn number(number: Option<u64>) -> Field {

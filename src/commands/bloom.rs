@@ -1,21 +1,342 @@
-//! The commands BF.* and RF.*, which work on Bloom filters.
+//! Filters in this module: how they differ from counters, and the commands BF.* and RF.*, which work on them.
+//!
+//! Replicated `BF.*` commands, from a primary or the AOF, must not fail here: another server has acknowledged them. If
+//! that server was RedisBloom, it may have read the options differently.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, SubFilterInfo};
-use rollcall_core::live::Value;
+use redis_module::raw::RedisModuleType;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, SubFilterInfo, Windowing};
+use rollcall_core::error::{Error, Parameter};
+use rollcall_core::live::{Live, Value};
+use rollcall_core::size_limit::{SizeLimit, Unlimited};
+use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
+use rollcall_core::unstable::bloom::expansion_error;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
+use rollcall_core::unstable::persist::rdb::{self, Sink};
+use rollcall_core::unstable::persist::redisbloom;
+use rollcall_core::unstable::size_limit::try_reserve;
+use rollcall_core::window::Time;
 
-use super::filters::{Creation, from_redisbloom, reported};
 use super::keyspace::value;
-use super::windows::time_of;
+use super::windows::{self, time_of};
 use super::{changes, info};
-use crate::args::lenient;
-use crate::command_error::{CommandError, Kind};
+use crate::args::{self, Allowed, Opt, Options, lenient};
+use crate::command_error::{CommandError, Kind, bad};
+use crate::config;
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
-use crate::server::facts::must_obey;
+use crate::reply;
+use crate::server::facts::{is_redis_8, must_obey};
 use crate::server::ffi::{Args, Ctx, Mode};
-use crate::types::family::{Added, AddedItems, Family};
-use crate::types::names::Verb;
+use crate::server::metrics::{FILTER_ADVANCES, FILTER_ITEMS_REJECTED, Metric};
+use crate::server::reclaim;
+use crate::types::entry::no_classic;
+use crate::types::family::{Added, AddedItems, CLASSIC, DataType, Family, LINES, LastWords, State, serves_classic};
+use crate::types::names::{Prefix, Verb};
+use crate::types::totals::{ValueKind, ValueShare};
+
+const OF_INSERT: &[Opt] =
+    &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout];
+/// The options of a replicated `BF.INSERT`. Expiry options are left out: this module never replicates them, and
+/// RedisBloom reads `EX` as `EXPANSION`.
+const OBEYED_INSERT_OPTIONS: Allowed<'static> = &[OF_INSERT, windows::OF_FILTERS, args::ITEMS];
+
+const RESERVE_OPTIONS: Allowed<'static> = &[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY];
+const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
+
+/// Redis 8 lowers any larger error rate of a filter to this rate.
+const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
+
+/// The parameters of a new filter.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Creation {
+    params: Params,
+    layout: BitLayout,
+    /// The expansion of a RedisBloom-compatible filter with `NONSCALING`, which RedisBloom stores although the filter
+    /// never grows.
+    noted_growth: Option<u32>,
+    /// The sliding window, and the number of its newest slice.
+    windowing: Option<(Windowing, u64)>,
+}
+
+static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
+
+impl Creation {
+    /// Like [`Family::creation`], for a replicated command. If a parameter is outside this module's ranges, the
+    /// filter becomes a RedisBloom-compatible filter, whose ranges are wider.
+    fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+        BloomFilter::creation(ctx, command, options).or_else(|error| {
+            if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
+                return Err(error);
+            }
+            Ok(Creation { layout: BitLayout::Classic, ..Self::from_any_range(ctx, command, options)? })
+        })
+    }
+
+    /// The parameters from `options`, whose ranges are not checked.
+    ///
+    /// RF.* commands create filters in Rollcall's own layout (`lines`). A replicated BF.* command without a layout
+    /// creates a RedisBloom-compatible filter, because RedisBloom and this module replicate only such filters by BF.*
+    /// commands.
+    ///
+    /// A replicated RF.* command gets the library's defaults: a primary with other defaults sends all parameters. All
+    /// other commands get the configured defaults.
+    fn from_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+        let (layout, defaults) = match (Prefix::Rf.is_of(command), must_obey(ctx)) {
+            (true, true) => (BitLayout::Lines, Params::default()),
+            (true, false) => (BitLayout::Lines, config::bloom_defaults()),
+            (false, true) => (BitLayout::Classic, config::bloom_defaults()),
+            (false, false) => (config::bloom_layout(), config::bloom_defaults()),
+        };
+        let narrow = |expansion: u64| u32::try_from(expansion).map_err(|_| expansion_error(expansion));
+        let given = options.expansion.map(narrow).transpose()?;
+        let mut params = Params {
+            error_rate: options.error_rate.unwrap_or(defaults.error_rate),
+            capacity: options.capacity.unwrap_or(defaults.capacity),
+            expansion: given.unwrap_or(defaults.expansion),
+            seed: options.seed.unwrap_or(defaults.seed),
+        };
+        if options.has(Opt::NonScaling) {
+            params.expansion = 0;
+        }
+        let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
+        let layout = options.layout.unwrap_or(layout);
+        if layout == BitLayout::Classic && !serves_classic() {
+            return Err(no_classic());
+        }
+        let mut creation = Creation { params, layout, noted_growth, windowing: None };
+        if let Some(windowing) = windows::filter_windowing(options)? {
+            if options.layout == Some(BitLayout::Classic) {
+                return bad("option WINDOW needs layout lines, got classic");
+            }
+            creation.layout = BitLayout::Lines;
+            if creation.params.expansion == 0 {
+                creation.params.expansion = DEFAULT_GROWTH;
+            }
+            let first = || windowing.window.first_slice(ctx.now_seconds());
+            creation.windowing = Some((windowing, options.slice.unwrap_or_else(first)));
+        }
+        Ok(creation)
+    }
+
+    /// Parses a `BF.RESERVE`. Returns the parameters of the filter and the expiry of its key. `creation` computes
+    /// parameters from options.
+    fn from_reservation(
+        ctx: Ctx,
+        args: Args<'_>,
+        creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
+    ) -> Result<(Creation, Option<i64>), CommandError> {
+        // The checks are in RedisBloom's order, so that a command with several errors gets RedisBloom's reply.
+        let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
+        creation(ctx, args, &Options { error_rate, ..Options::default() })?;
+        let capacity = Some(args::capacity(args.get(3))?);
+        creation(ctx, args, &Options { capacity, ..Options::default() })?;
+        let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
+        windows::check_reservation(ctx, &options)?;
+        // As in RedisBloom, only `BF.INSERT` accepts both `NONSCALING` and `EXPANSION`.
+        if options.has(Opt::NonScaling) && options.expansion.is_some() {
+            return bad("Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both");
+        }
+        Ok((creation(ctx, args, &options)?, options.expiry))
+    }
+}
+
+impl Family for BloomFilter {
+    type Creation = Creation;
+    const OWN_PREFIX: Prefix = Prefix::Rf;
+    const PARTIAL: ValueKind = ValueKind::PartialFilter;
+    const ADVANCES: &'static Metric = &FILTER_ADVANCES;
+    const ITEMS_REJECTED: &'static Metric = &FILTER_ITEMS_REJECTED;
+    const OWN_TYPE: &'static DataType = &LINES;
+    const INSERT_OPTIONS: Allowed<'static> = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY, args::ITEMS];
+    const LAST_WORDS: &'static LastWords<Creation> = &LAST_WORDS;
+
+    #[inline]
+    fn has_type(handle: *mut RedisModuleType) -> bool {
+        handle == LINES.handle() || handle == CLASSIC.handle()
+    }
+
+    fn data_type(state: &State<Self>) -> &'static DataType {
+        match state {
+            State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
+            State::Ready(_) | State::Partial(_) => &LINES,
+        }
+    }
+
+    fn save(&self, sink: &mut impl Sink) {
+        match self.layout() {
+            BitLayout::Lines => rdb::save(self, sink),
+            BitLayout::Classic => redisbloom::save_rdb(self, sink),
+        }
+    }
+
+    fn prefix(&self) -> Prefix {
+        match self.layout() {
+            BitLayout::Classic => Prefix::Bf,
+            BitLayout::Lines => Prefix::Rf,
+        }
+    }
+
+    fn prefix_of_events() -> Prefix {
+        if serves_classic() { Prefix::Bf } else { Prefix::Rf }
+    }
+
+    fn share(&self) -> ValueShare {
+        let kind = match (self.windowing(), self.layout()) {
+            (Some(_), _) => ValueKind::WindowedFilter,
+            (None, BitLayout::Lines) => ValueKind::Lines,
+            (None, BitLayout::Classic) => ValueKind::Classic,
+        };
+        ValueShare {
+            kind,
+            bytes: self.num_bytes(),
+            items: self.num_items(),
+            capacity: self.capacity(),
+            sub_filters: self.sub_filters().len() as u64,
+        }
+    }
+
+    #[inline(always)]
+    fn takes_in_place(&self, additions: usize) -> bool {
+        self.has_room_for(additions as u64)
+    }
+
+    fn try_clone(&self) -> Result<Self, Error> {
+        self.try_clone()
+    }
+
+    fn creation(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Creation, CommandError> {
+        let mut creation = Creation::from_any_range(ctx, command, options)?;
+        // A given expansion has to be in range even if NONSCALING overrides it.
+        let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
+        Params { expansion, ..creation.params }.validate()?;
+        // As Redis 8 does. A command of the primary or of an AOF must create the filter unchanged.
+        if creation.layout == BitLayout::Classic && is_redis_8() && !must_obey(ctx) {
+            creation.params.error_rate = creation.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
+        }
+        Ok(creation)
+    }
+
+    fn build(creation: &Creation, limit: &ServerLimit) -> Result<Self, Error> {
+        match (creation.windowing, creation.layout) {
+            (Some((windowing, slice)), _) => BloomFilter::windowed(creation.params, windowing, slice, limit),
+            // A client's parameters have been checked already. Those of a replicated command may lie outside the ranges
+            // for clients, and `BloomFilter::classic` accepts them.
+            (None, BitLayout::Classic) => {
+                BloomFilter::classic(creation.params, creation.noted_growth.unwrap_or(DEFAULT_GROWTH), limit)
+            }
+            (None, BitLayout::Lines) => BloomFilter::new(BitLayout::Lines, creation.params, limit),
+        }
+    }
+
+    /// All parameters as options of a replicated command. For a RedisBloom-compatible filter, RedisBloom must know all
+    /// these options, because a replica with RedisBloom may run the command.
+    fn words(creation: &Creation) -> String {
+        let Params { error_rate, capacity, expansion, seed } = creation.params;
+        let mut words = format!("CAPACITY {capacity} ERROR {error_rate:?} ");
+        if expansion == 0 {
+            words += "NONSCALING ";
+        }
+        if let Some(expansion) = creation.noted_growth.or((expansion != 0).then_some(expansion)) {
+            words += &format!("EXPANSION {expansion} ");
+        }
+        if creation.layout == BitLayout::Lines {
+            words += &format!("SEED {seed} LAYOUT {} ", creation.layout);
+        }
+        if let Some((windowing, slice)) = &creation.windowing {
+            words += &windows::words(&windowing.window, windowing.refresh, *slice);
+        }
+        words
+    }
+
+    fn is_implied(creation: &Creation) -> bool {
+        creation.layout == BitLayout::Lines && config::bloom_defaults() == Params::default()
+    }
+
+    fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
+        if !must_obey(ctx) {
+            return Self::given(ctx, args, Self::INSERT_OPTIONS);
+        }
+        // A replicated command that this module's parser rejects may come from RedisBloom, and is then parsed as
+        // RedisBloom parses it.
+        Self::given(ctx, args, OBEYED_INSERT_OPTIONS).or_else(|_| {
+            // A primary with this module sent what RedisBloom would reject, so the strict parser reads it.
+            let options = match from_redisbloom(args, lenient::insert) {
+                Some(options) => options,
+                None => args::options(ctx, args, 2, OBEYED_INSERT_OPTIONS)?,
+            };
+            Ok((Creation::obeyed(ctx, args, &options)?, options))
+        })
+    }
+
+    /// Adds items and replies for each whether it was new, as [`reply::answers`] says.
+    fn add_all<'i>(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        items: impl ExactSizeIterator<Item = &'i [u8]>,
+        limit: &ServerLimit,
+        is_new_key: bool,
+        as_text: bool,
+    ) -> Added {
+        let (mut answers, len) = (Vec::new(), items.len());
+        let outcome = try_reserve(&mut answers, len)
+            .and_then(|()| live.add_all(items, limit, |is_new| answers.push(reply::answer(is_new))));
+        let error = outcome.err().and_then(|error| reported(ctx, error));
+        let new = answers.iter().filter(|&&answer| answer == reply::YES).count();
+        let added = AddedItems::First(answers.len());
+        // If the first item is rejected, the key is not created.
+        if is_new_key && answers.is_empty() && error.is_some() {
+            return Added { items: added, new, error };
+        }
+        reply::answers(ctx, answers, len, error, as_text);
+        Added { items: added, new, error: None }
+    }
+
+    fn look_up<'i>(
+        &self,
+        time: Time,
+        since: Option<u64>,
+        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
+        mut found: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let view = since.map_or_else(|| Ok(self.at(time)), |seconds| self.since(seconds, time))?;
+        match items.len() {
+            1 => items.next().into_iter().for_each(|item| found(view.may_contain(item))),
+            _ => view.may_contain_all(items, found),
+        }
+        Ok(())
+    }
+
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
+        limit.check(0, first.num_bytes())?;
+        let mut union = first.try_clone()?;
+        union.live(Time::Reached).merge(others, limit)?;
+        Ok(union)
+    }
+
+    fn emptied(&self) -> Result<Option<Self>, Error> {
+        (!self.is_empty()).then(|| self.new_like(&Unlimited)).transpose()
+    }
+
+    fn dispose(expired: Expired) {
+        reclaim::dispose(expired, |expired| expired.num_bytes() as usize);
+    }
+}
+
+/// Parses the options of a command by `read`, as RedisBloom does. `None` if `read` rejects the options, and for RF.*,
+/// which RedisBloom does not have.
+fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
+    if Prefix::Rf.is_of(args) { None } else { read(args) }
+}
+
+/// The error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates commands
+/// that it rejected because the filter was full. They have no effect here either, but must not fail: a replica can be
+/// configured to exit at an error.
+fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
+    match error {
+        Error::Full { .. } if must_obey(ctx) => None,
+        other => Some(other.into()),
+    }
+}
 
 /// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
 /// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`

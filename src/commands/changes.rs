@@ -292,10 +292,7 @@ fn answers_of<'i, T: Value>(
 ) -> Result<(Vec<u8>, Option<Room>), Error> {
     let (reported, room) = match now {
         None => (live.admit(items, terms, limit)?, None),
-        Some(now) => {
-            let (reported, room) = live.admit_with_room(items, terms, now, limit)?;
-            (reported, Some(room))
-        }
+        Some(now) => live.admit_with_room(items, terms, now, limit).map(|(reported, room)| (reported, Some(room)))?,
     };
     // The answers take the memory of the list.
     let answers = reported.into_iter().map(|one| match one {

@@ -1,17 +1,15 @@
 //! The module's commands. Each parses its arguments, opens its keys, calls the core library, replicates its changes,
 //! sends keyspace events, and replies.
 //!
-//! [`bloom`] and [`counting`] have the commands for filters and for counters; the other files are shared.
+//! [`bloom`] and [`counting`] have what differs between filters and counters; the other files are shared.
 
 mod advance;
 mod argument;
 mod bloom;
 mod changes;
-mod counters;
 mod counting;
 mod dump;
 mod effects;
-mod filters;
 mod info;
 mod keyspace;
 mod look_up;
