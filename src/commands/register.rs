@@ -84,7 +84,20 @@ fn register_one(
     if OK != unsafe { api!(RedisModule_CreateCommand(ctx, name.as_ptr(), entry, flags, first, last, step)) } {
         return Err(name.to_string_lossy().into_owned());
     }
-    // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
+    let (mut key_specs, mut lists) = (key_specs(command.keys), Lists::new());
+    let info = raw::RedisModuleCommandInfo {
+        version: &raw const INFO_VERSION,
+        summary: summary.as_ptr(),
+        complexity: command.complexity.as_ptr(),
+        since: SINCE.as_ptr(),
+        history: std::ptr::null_mut(),
+        tips: command.tips.as_ptr(),
+        arity: command.arity,
+        key_specs: key_specs.as_mut_ptr(),
+        args: arguments(command.arguments, command.keys, &mut lists),
+    };
+    // SAFETY: the command was created just now. The lists of its description end with zeroed entries, and live until
+    // the calls return, which copy them.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
         // If a server does not know a category or a detail of the documentation, the command lacks the category or
@@ -95,7 +108,9 @@ fn register_one(
                 set(&families[..1]);
             }
         }
-        describe(handle, command, summary);
+        if !handle.is_null() {
+            api!(RedisModule_SetCommandInfo(handle, &info));
+        }
     }
     Ok(())
 }
@@ -175,31 +190,4 @@ fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *
     let first = listed.as_mut_ptr();
     lists.push(listed);
     first
-}
-
-/// Passes a command's documentation and key specifications to the server.
-///
-/// # Safety
-/// `handle` is the server's handle of the command `command`, or null.
-unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command, summary: &CStr) {
-    let mut key_specs = key_specs(command.keys);
-    let mut lists = Lists::new();
-    let arguments = arguments(command.arguments, command.keys, &mut lists);
-    let info = raw::RedisModuleCommandInfo {
-        version: &raw const INFO_VERSION,
-        summary: summary.as_ptr(),
-        complexity: command.complexity.as_ptr(),
-        since: SINCE.as_ptr(),
-        history: std::ptr::null_mut(),
-        tips: command.tips.as_ptr(),
-        arity: command.arity,
-        key_specs: key_specs.as_mut_ptr(),
-        args: arguments,
-    };
-    // SAFETY: as the caller promises; the lists end with zeroed entries and outlive the call, which copies them.
-    unsafe {
-        if !handle.is_null() {
-            api!(RedisModule_SetCommandInfo(handle, &info));
-        }
-    }
 }
