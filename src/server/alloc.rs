@@ -103,20 +103,14 @@ unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> boo
     }
 }
 
-/// The size that the allocator reports for a block; 0 if the server has no function for it.
-///
-/// # Safety
-/// The pointers to the server's functions are filled in, and the block is allocated.
-unsafe fn size_of_block(block: *const c_void) -> usize {
-    // SAFETY: as the caller promises. The server changes nothing.
-    unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
-}
-
 /// Finds the difference between jemalloc's smallest size classes. If it is 8 bytes, a block of 24 bytes takes 24 bytes;
 /// if it is 16, 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
-    // SAFETY: the pointers to the server's functions are filled in while the module loads.
-    let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
+    // SAFETY: the pointers to the server's functions are filled in while the module loads. The server may lack
+    // `MallocSize`, which is checked, and which changes nothing.
+    let takes_24 = |block| unsafe { raw::RedisModule_MallocSize.is_some_and(|size_of| size_of(block) == 24) };
+    // SAFETY: as above.
+    let quantum = match unsafe { all_blocks(24, takes_24) } {
         _ if !jemalloc => 0,
         true => 8,
         false => 16,
