@@ -32,10 +32,6 @@ named! {
 }
 
 impl Kind {
-    /// All kinds.
-    #[doc(hidden)]
-    pub const ALL: &[Kind] = &[Kind::Filter, Kind::Counter];
-
     /// The byte that represents the kind in a file.
     ///
     /// ```

@@ -196,11 +196,8 @@ impl<R: Read> Reader<R> {
 
     fn entry(&mut self, start: u64) -> Result<Entry, FileError> {
         let [kind] = self.array("a kind")?;
-        let kind = Kind::ALL
-            .iter()
-            .copied()
-            .find(|known| known.byte() == kind)
-            .ok_or_else(|| self.damaged(start, format_args!("a value of unknown kind {kind}")))?;
+        let known = [Kind::Filter, Kind::Counter].into_iter().find(|known| known.byte() == kind);
+        let kind = known.ok_or_else(|| self.damaged(start, format_args!("a value of unknown kind {kind}")))?;
         let expires_at = u64::from_le_bytes(self.array("an expiry")?);
         let key = match self.array("a key")? {
             [0] => None,
