@@ -38,12 +38,17 @@ impl Live<'_, Counter> {
             look_up.record(hash, (hash, item), age.is_some());
         }
         let (members, bytes) = present(view)?;
+        let &Params { exact_limit, exact_bytes, .. } = self.value.params();
         let admitted = terms.admitted(members, look_up.new.len());
         let new = &look_up.new[..admitted];
         if terms.all && admitted < look_up.new.len() {
             renewed.clear();
         }
-        check_stays_exact(self.value.params(), members, bytes, new)?;
+        let members = members + admitted as u64;
+        let bytes = bytes + new.iter().map(|(_, item)| counted_bytes(item) as u64).sum::<u64>();
+        if members > exact_limit.into() || bytes > exact_bytes.into() {
+            return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });
+        }
         let reported = first_of(admitted, look_up.new.len())?;
         if !terms.dry_run {
             match new {
@@ -77,17 +82,6 @@ fn present(view: View<'_>) -> Result<(u64, u64), Error> {
     }
     let add = |(members, bytes), member: Member<'_>| (members + 1, bytes + member.counted_bytes() as u64);
     Ok(view.members()?.fold((0, 0), add))
-}
-
-/// Checks that a counter stays exact if the items `new` are added to `members` members of `bytes` bytes.
-fn check_stays_exact(params: &Params, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
-    let members = members + new.len() as u64;
-    let bytes = bytes + new.iter().map(|(_, item)| counted_bytes(item) as u64).sum::<u64>();
-    let &Params { exact_limit, exact_bytes, .. } = params;
-    match members > exact_limit.into() || bytes > exact_bytes.into() {
-        true => Err(Error::PastExact { exact_limit, exact_bytes, members, bytes }),
-        false => Ok(()),
-    }
 }
 
 #[cfg(test)]
