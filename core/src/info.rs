@@ -1,11 +1,9 @@
 //! The fields of `BF.INFO` and `LC.INFO`, also for `COMMAND DOCS` and for the command-line tool.
 
-use std::borrow::Cow;
 use std::ffi::CStr;
 
 use crate::bloom::{BloomFilter, Present};
-use crate::counting::Counter;
-use crate::error::Error;
+use crate::counting::{Counter, View};
 use crate::live::Value;
 use crate::window::{ClockSource, Time, Window};
 
@@ -47,8 +45,7 @@ pub struct FilterAt<'a> {
 #[derive(Debug)]
 pub struct CounterAt<'a> {
     counter: &'a Counter,
-    /// The members that have not expired at this time.
-    present: Cow<'a, Counter>,
+    present: View<'a>,
     time: Time,
 }
 
@@ -61,11 +58,8 @@ impl<'a> FilterAt<'a> {
 
 impl<'a> CounterAt<'a> {
     /// The counter at this time.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn new(counter: &'a Counter, time: Time) -> Result<Self, Error> {
-        Ok(CounterAt { counter, present: counter.at(time).counter()?, time })
+    pub fn new(counter: &'a Counter, time: Time) -> Self {
+        CounterAt { counter, present: counter.at(time), time }
     }
 }
 
@@ -109,10 +103,10 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
     field("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
     field("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
     field("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
-    field("Mode", c"MODE", c"mode", |at| Field::Text(if at.present.is_exact() { "exact" } else { "estimate" })),
+    field("Mode", c"MODE", c"mode", |at| Field::Text(if at.present.members().is_ok() { "exact" } else { "estimate" })),
     field("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
     field("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
-    field("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
+    field("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.estimated().relative_error())),
     field("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
     field("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
     field("Slice", c"SLICE", c"slice", |at| number(at.counter.present_slice(at.time))),
@@ -153,7 +147,7 @@ mod tests {
             let params = Params { exact_limit, ..Params::default() };
             let mut counter = Counter::new(params).unwrap().with_window(window, 100).unwrap();
             counter.live(Time::At(1000)).add_all(&["a", "b"], &Unlimited, drop).unwrap();
-            let mode = |time| (OF_COUNTERS[3].of)(&CounterAt::new(&counter, Time::At(time)).unwrap());
+            let mode = |time| (OF_COUNTERS[3].of)(&CounterAt::new(&counter, Time::At(time)));
             [mode(1000), mode(1050)]
         };
         let [exact, estimate] = ["exact", "estimate"].map(Field::Text);

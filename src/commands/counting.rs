@@ -215,6 +215,6 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     }
     let key = ctx.open(args.get(1), Mode::Inspect)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
-    let at = CounterAt::new(counter, time_of(ctx, [counter]))?;
+    let at = CounterAt::new(counter, time_of(ctx, [counter]));
     info::info(ctx, args, Kind::Counter, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))
 }

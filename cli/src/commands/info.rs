@@ -40,7 +40,6 @@ impl Info {
                 }
                 Value::Counter(counter) => {
                     let at = CounterAt::new(&counter, Time::Reached);
-                    let at = at.map_err(|error| Failure::new(error.to_string()))?;
                     reported(&OF_COUNTERS, |of| of(&at), counter.params().seed)
                 }
             });
