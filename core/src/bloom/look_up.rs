@@ -76,7 +76,7 @@ pub(super) fn prefetch_first(sub_filters: &[SubFilter], hashes: &[Hash128]) {
 
 /// Prefetches all lines of each hash in the mask `pending`, which inserting needs.
 pub(super) fn prefetch_all(one: &SubFilter, hashes: &[Hash128], pending: Marks) {
-    prefetch(one, hashes, pending, 0, one.spec.geometry.lines_per_item);
+    prefetch(one, hashes, pending, 0, one.spec.as_lines.lines_per_item);
 }
 
 /// Prefetches the lines from `from` to `to` of each hash in the mask `pending`, unless they are in a cache.
@@ -101,7 +101,7 @@ fn screen_chunk(sub_filters: &[SubFilter], hashes: &[Hash128]) -> Screened {
         screened.open = screen(group, hashes, pending);
         let mut prefetched = 0;
         for (one, &passed) in group.iter().zip(&screened.open).rev() {
-            prefetch(one, hashes, passed & !prefetched, 1, one.spec.geometry.lines_per_item);
+            prefetch(one, hashes, passed & !prefetched, 1, one.spec.as_lines.lines_per_item);
             prefetched |= passed;
         }
         if groups.peek().is_some() {
@@ -169,7 +169,7 @@ fn contained(group: &[SubFilter], hashes: &[Hash128], open: &[Marks; GROUP]) -> 
                 Some(_) => left,
                 None if one.spec.item_shape() == (1, probes) => left,
                 None => {
-                    let screened = one.spec.geometry.probes_per_line == probes;
+                    let screened = one.spec.as_lines.probes_per_line == probes;
                     probe::contains_chunk(one.spec.item_shape(), &one.bitmap.lines, hashes, left, screened)
                 }
             };
@@ -181,7 +181,7 @@ fn contained(group: &[SubFilter], hashes: &[Hash128], open: &[Marks; GROUP]) -> 
 /// The smallest number of bits that an item sets in one line of these sub-filters. [`screen`] tests only this number of
 /// bits.
 fn common_probes(group: &[SubFilter]) -> u32 {
-    group.iter().map(|one| one.spec.geometry.probes_per_line).min().unwrap_or(0)
+    group.iter().map(|one| one.spec.as_lines.probes_per_line).min().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ pub(crate) struct Spec {
     pub(super) capacity: u64,
     /// The false-positive rate that the sub-filter may have at its capacity.
     pub(super) error_rate: f64,
-    /// The numbers of lines, of lines per item, and of an item's bits in each line. In RedisBloom's layout, each bit of
-    /// an item counts as a line.
-    pub(crate) geometry: Geometry,
+    /// The numbers of lines, of lines per item, and of an item's bits in each line. A sub-filter in RedisBloom's layout
+    /// is described as if each bit of an item had a line of its own.
+    pub(crate) as_lines: Geometry,
     /// The number of bits of the bitmap that items can set.
     pub(crate) num_bits: u64,
     /// Bytes of the bitmap.
@@ -60,11 +60,11 @@ impl Spec {
                     return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
                 };
                 let error_rate = sizing::sub_filter_rate(params, index);
-                let geometry = sizing::geometry(error_rate, capacity)?;
-                let (num_bits, num_bytes) = (geometry.num_bits(), geometry.num_bytes());
-                let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
+                let as_lines = sizing::geometry(error_rate, capacity)?;
+                let (num_bits, num_bytes) = (as_lines.num_bits(), as_lines.num_bytes());
+                let full_bits = sizing::full_bits(error_rate, &as_lines).unwrap_or(u64::MAX);
                 let (params, classic) = (*params, None);
-                Ok(Spec { params, index, capacity, error_rate, geometry, num_bits, num_bytes, full_bits, classic })
+                Ok(Spec { params, index, capacity, error_rate, as_lines, num_bits, num_bytes, full_bits, classic })
             },
         )
     }
@@ -89,9 +89,9 @@ impl Spec {
             || {
                 shape.validate()?;
                 let (params, index, full_bits) = (rules.params(&shape), 0, u64::MAX);
-                let geometry = Geometry { lines_per_item: hashes, probes_per_line: 1, num_lines: shape.num_lines() };
+                let as_lines = Geometry { lines_per_item: hashes, probes_per_line: 1, num_lines: shape.num_lines() };
                 let (num_bits, classic) = (shape.num_positions(), Some(Classic::new(rules, shape)));
-                Ok(Spec { params, index, capacity, error_rate, geometry, num_bits, num_bytes, full_bits, classic })
+                Ok(Spec { params, index, capacity, error_rate, as_lines, num_bits, num_bytes, full_bits, classic })
             },
         )
     }
@@ -120,17 +120,17 @@ impl Spec {
 
     #[inline(always)]
     pub(super) fn item_shape(&self) -> ItemShape {
-        (self.geometry.lines_per_item, self.geometry.probes_per_line)
+        (self.as_lines.lines_per_item, self.as_lines.probes_per_line)
     }
 
     /// The number of bits that an item sets; some may coincide.
     pub(super) fn hashes(&self) -> u32 {
-        self.geometry.lines_per_item * self.geometry.probes_per_line
+        self.as_lines.lines_per_item * self.as_lines.probes_per_line
     }
 
     /// Bytes of a sub-filter and its bitmap.
     pub(crate) fn sub_filter_bytes(&self) -> u64 {
-        array_bytes::<Line>(self.geometry.num_lines).saturating_add(size_of::<SubFilter>() as u64)
+        array_bytes::<Line>(self.as_lines.num_lines).saturating_add(size_of::<SubFilter>() as u64)
     }
 
     /// Checks that there are at most as many items as bits, since each counted item has set a new bit.
@@ -162,7 +162,7 @@ impl Spec {
     /// result is the same as if one bit were 0.
     pub(super) fn estimate_items(&self, set_bits: u64) -> f64 {
         if self.classic.is_none() {
-            return sizing::estimate_items(&self.geometry, set_bits);
+            return sizing::estimate_items(&self.as_lines, set_bits);
         }
         let all = self.num_bits as f64;
         let free = (all - set_bits as f64).max(1.0);
@@ -171,7 +171,7 @@ impl Spec {
 
     /// The estimated false-positive rate with `num_items` items, in the cache-line layout.
     pub(super) fn rate_of(&self, num_items: f64) -> f64 {
-        sizing::false_positive_rate(&self.geometry, num_items)
+        sizing::false_positive_rate(&self.as_lines, num_items)
     }
 
     /// The estimated false-positive rate with `set_bits` set bits.
@@ -247,7 +247,7 @@ impl SubFilter {
     /// An error of `limit`, [`Error::OutOfMemory`].
     pub(crate) fn from_spec(spec: Shared<Spec>, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         limit.check(held_bytes, spec.sub_filter_bytes())?;
-        Ok(SubFilter { bitmap: LineBitmap::zeroed(spec.geometry.num_lines)?, num_items: 0, spec })
+        Ok(SubFilter { bitmap: LineBitmap::zeroed(spec.as_lines.num_lines)?, num_items: 0, spec })
     }
 
     /// A copy of the sub-filter.
@@ -260,9 +260,9 @@ impl SubFilter {
 
     /// Parameters, size and fill.
     pub fn info(&self) -> SubFilterInfo {
-        let Spec { capacity, error_rate, num_bytes, geometry, .. } = *self.spec;
+        let Spec { capacity, error_rate, num_bytes, as_lines, .. } = *self.spec;
         let (num_items, hashes, set_bits) = (self.num_items, self.spec.hashes(), self.set_bits());
-        let geometry = self.spec.classic.is_none().then_some(geometry);
+        let geometry = self.spec.classic.is_none().then_some(as_lines);
         SubFilterInfo { capacity, num_items, error_rate, num_bytes, hashes, set_bits, geometry }
     }
 

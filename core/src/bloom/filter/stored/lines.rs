@@ -49,7 +49,7 @@ fn read_chain(
     let mut all_items = 0u64;
     for index in 0..u64::from(count) {
         let spec = Spec::of_lines(params, index).map_err(stored_parameter)?;
-        let geometry = spec.geometry;
+        let geometry = spec.as_lines;
         expect("num_lines", geometry.num_lines, reader.number("num_lines")?)?;
         let num_items = reader.number("num_items")?;
         all_items = all_items.saturating_add(num_items);
@@ -117,7 +117,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
         }
         writer.number(generation.len.into());
         for sub_filter in sub_filters {
-            let geometry = sub_filter.spec.geometry;
+            let geometry = sub_filter.spec.as_lines;
             writer.number(geometry.num_lines);
             writer.number(sub_filter.num_items);
             writer.number(geometry.lines_per_item.into());
@@ -135,7 +135,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
 /// slices that have items.
 pub(in crate::bloom::filter) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
-    let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.geometry.num_lines);
+    let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.as_lines.num_lines);
     let numbers = filter.newest_slice().into_iter().chain(generations).chain(lines);
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, filter.params().seed) }
 }

@@ -81,12 +81,12 @@ fn bits_are_pinned() {
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
         let mut one = filter(params(error_rate, capacity, 0, 0));
-        let full = sizing::full_bits(error_rate, &one.chain()[0].spec.geometry).unwrap();
+        let full = sizing::full_bits(error_rate, &one.chain()[0].spec.as_lines).unwrap();
         let rejected = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.chain()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
             // Each of these items fits, even if it sets only new bits.
-            let bits_per_item = one.chain()[0].spec.geometry.probes_per_line.into();
+            let bits_per_item = one.chain()[0].spec.as_lines.probes_per_line.into();
             let least = full.saturating_sub(set_bits).div_ceil(bits_per_item);
             assert_eq!(room, least.min(capacity - one.num_items()));
             one.add(item.to_le_bytes(), &Unlimited).err()
@@ -183,7 +183,7 @@ fn sizes_and_rates_add_up() {
     let bitmaps: usize = blocks.iter().map(|layout| layout.size()).sum();
     assert_eq!(OWN_BYTES as usize + list + bitmaps, grown.size_bytes() as usize);
     let one = filter(params(0.01, 1000, 2, 0));
-    assert_eq!(one.size_bytes(), OWN_BYTES + 64 * one.chain()[0].spec.geometry.num_lines);
+    assert_eq!(one.size_bytes(), OWN_BYTES + 64 * one.chain()[0].spec.as_lines.num_lines);
     assert!(grown.false_positive_rate() > 0.0 && grown.false_positive_rate() < 0.01);
     assert!(grown.fill_ratio() > 0.0 && grown.fill_ratio() < 0.5);
     assert_eq!(filter(*grown.params()).false_positive_rate(), 0.0);

@@ -76,7 +76,7 @@ fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
     for exponent in 1..=280 {
         let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
         let mut filter = filter(error_rate, 100);
-        let Geometry { lines_per_item, probes_per_line, num_lines } = filter.spec.geometry;
+        let Geometry { lines_per_item, probes_per_line, num_lines } = filter.spec.as_lines;
         let (hash, mut expected) = (hash128(b"item", exponent as u64), std::collections::BTreeSet::new());
         for i in 0..u64::from(lines_per_item) {
             // The third summand of `x`, as a sum of `i` terms.
@@ -99,7 +99,7 @@ fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     for exponent in 1..=280 {
         let error_rate = libm::pow(10.0, -f64::from(exponent) / 20.0);
         let (mut single, mut listed) = (filter(error_rate, 100), filter(error_rate, 100));
-        let Geometry { lines_per_item, probes_per_line, .. } = single.spec.geometry;
+        let Geometry { lines_per_item, probes_per_line, .. } = single.spec.as_lines;
         if !shapes.insert((lines_per_item, probes_per_line)) {
             continue;
         }
@@ -145,7 +145,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
         let mut filter = filter(error_rate, capacity);
-        assert!(filter.bitmap.lines.len() >= FAR_FROM_LINES && filter.spec.geometry.lines_per_item > 1);
+        assert!(filter.bitmap.lines.len() >= FAR_FROM_LINES && filter.spec.as_lines.lines_per_item > 1);
         let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         filter.append_bytes(0, &bytes).unwrap();
@@ -191,8 +191,8 @@ fn sizes_are_checked_before_allocation() {
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
     let one = filter(0.1, 1000);
-    let full = sizing::full_bits(0.1, &one.spec.geometry).unwrap();
-    let most = full + u64::from(one.spec.geometry.probes_per_line) - 1;
+    let full = sizing::full_bits(0.1, &one.spec.as_lines).unwrap();
+    let most = full + u64::from(one.spec.as_lines.probes_per_line) - 1;
     assert_eq!(
         [(1000, most), (1000, most + 1), (1001, most), (0, 0)].map(|(items, bits)| one.holds(items, bits)),
         [true, false, false, true]
