@@ -1,15 +1,15 @@
-//! The module's sections of the server's `INFO`. Commands keep every figure up to date, so `INFO` takes the same time
-//! for any number of values.
+//! The module's sections of the server's `INFO`, and the line in its log about filters that no registered command can
+//! read. Commands keep every figure up to date, so `INFO` takes the same time for any number of values.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use redis_module::raw::{self, Status};
 
-use crate::server::ffi::{Ctx, guard};
+use crate::config::{self, Commands};
+use crate::server::ffi::{Ctx, WARNING, guard, log_anywhere};
 use crate::server::pages::huge;
 use crate::server::{alloc, metrics, reclaim};
 use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
-use crate::unserved;
 
 pub fn register(ctx: Ctx) {
     raw::register_info_function(ctx.as_ptr(), Some(report));
@@ -51,7 +51,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
         if begin("") {
             raw::add_info_field_str(ctx, "version", env!("CARGO_PKG_VERSION"));
             add("filters", all_keys(FILTERS));
-            add("filters_not_served", unserved::count());
+            add("filters_not_served", unserved());
             add("counters", all_keys(COUNTERS));
             add("allocated_bytes", alloc::ALLOCATED.get());
             add("rejected_corrupt", metrics::CORRUPT_REJECTED.get());
@@ -80,4 +80,44 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
             add("counters_items_rejected", metrics::COUNTER_ITEMS_REJECTED.get());
         }
     });
+}
+
+/// The number of filters that no registered command can read.
+fn unserved() -> u64 {
+    match config::commands() {
+        Commands::All => 0,
+        Commands::Beside => keys(&[ValueKind::PartialClassic]),
+        Commands::Lc => {
+            keys(&[ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::PartialFilter, ValueKind::PartialClassic])
+        }
+    }
+}
+
+/// After a data set has been loaded, the module logs the number of filters that no registered command can read, unless
+/// it is 0.
+pub fn register_log(ctx: Ctx) {
+    let loading = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_LOADING, dataver: 1 };
+    raw::subscribe_to_server_event(ctx.as_ptr(), loading, Some(loaded));
+}
+
+unsafe extern "C" fn loaded(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, step: u64, _: *mut c_void) {
+    let report = || match (step == raw::REDISMODULE_SUBEVENT_LOADING_ENDED, unserved()) {
+        (false, _) | (_, 0) => {}
+        (true, filters) => log_anywhere(WARNING, &line(filters)),
+    };
+    guard("an event of loading", report);
+}
+
+/// The line for the log about `unserved` filters that no registered command can read.
+fn line(unserved: u64) -> String {
+    let (which, way) = match config::commands() {
+        Commands::Beside => ("partially loaded classic ", "commands all"),
+        Commands::All | Commands::Lc => ("", "commands beside (as RF.*) or commands all"),
+    };
+    let (filters, are, them) = if unserved == 1 { ("filter", "is", "it") } else { ("filters", "are", "them") };
+    let mode = config::commands().word();
+    format!(
+        "{unserved} {which}{filters} {are} kept and saved, but not served with commands {mode}; load with {way} \
+         to use {them}"
+    )
 }

@@ -17,7 +17,6 @@ mod number;
 mod reply;
 mod server;
 mod types;
-mod unserved;
 
 use std::ffi::c_int;
 use std::hash::{BuildHasher, RandomState};
@@ -120,7 +119,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     info::register(ctx);
     ctx.log(NOTICE, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
     // This is the last step, because Redis 7.0 would call the listeners even after a failed load.
-    unserved::register(ctx);
+    info::register_log(ctx);
     slot_import::register(ctx);
     IS_LOADED.store(true, Ordering::Relaxed);
     Ok(())
