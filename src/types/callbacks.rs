@@ -2,23 +2,23 @@
 //! Each catches panics, and requires a value that is not null.
 
 use std::alloc::Layout;
-use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
 use std::ptr::null_mut;
 
-use redis_module::raw;
+use redis_module::RedisBuffer;
+use redis_module::raw::{self, RedisModuleIO};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
-use rollcall_core::unstable::persist::rdb::save_partial;
+use rollcall_core::unstable::persist::rdb::{Sink, Source, save_partial};
 use rollcall_core::unstable::persist::{Partial, dump_partial, redisbloom};
 
 use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{self, DataType, Family, State};
 use super::names::Verb;
-use super::rdb::Rdb;
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
-use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
+use crate::server::ffi::{self, Ctx, OK, RedisModuleString, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::{reclaim, slot_import};
 
@@ -62,14 +62,14 @@ pub fn register<T: Family>(
 ///
 /// # Safety
 /// `io` is the parameter of the running callback.
-unsafe fn fail(io: *mut raw::RedisModuleIO) {
+unsafe fn fail(io: *mut RedisModuleIO) {
     // SAFETY: as the caller promises; the format takes no arguments. If this panics too, the process ends.
     unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
 }
 
 /// Saves a value. Valkey 9.2 may call this on another thread while commands read the value, which is safe because
 /// values are `Sync`.
-unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
+unsafe extern "C" fn rdb_save<T: Family>(io: *mut RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<T>(value)) };
     let save = || match &entry.state {
@@ -84,7 +84,7 @@ unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mu
 ///
 /// # Safety
 /// Must be called by the server.
-pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut RedisModuleIO, encoding: c_int) -> *mut c_void {
     // SAFETY: the server passes a live `io`.
     load(unsafe { Rdb::new(io) }, encoding, family::load::<T>)
 }
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encodi
 ///
 /// # Safety
 /// Must be called by the server.
-pub unsafe extern "C" fn rdb_load_classic(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+pub unsafe extern "C" fn rdb_load_classic(io: *mut RedisModuleIO, encoding: c_int) -> *mut c_void {
     // SAFETY: the server passes a live `io`.
     load(unsafe { Rdb::new(io) }, encoding, |rdb, encoding, limit| {
         redisbloom::load_rdb(rdb, encoding, limit).map(State::Ready)
@@ -124,11 +124,7 @@ fn load<T: Family>(
     loaded.unwrap_or(null_mut())
 }
 
-unsafe extern "C" fn aof_rewrite<T: Family>(
-    io: *mut raw::RedisModuleIO,
-    key: *mut raw::RedisModuleString,
-    value: *mut c_void,
-) {
+unsafe extern "C" fn aof_rewrite<T: Family>(io: *mut RedisModuleIO, key: *mut RedisModuleString, value: *mut c_void) {
     // SAFETY: the server passes a value of T.
     let entry = unsafe { entry::<T>(value) };
     let command = entry.state.prefix().name(Verb::LoadChunk).text();
@@ -185,15 +181,15 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
 
 /// The effort of freeing a value: one point per page of 4 KiB. Above 64 points, the server frees the value in the
 /// background after UNLINK, FLUSHALL ASYNC and lazy expiry.
-unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
+unsafe extern "C" fn free_effort<T: Family>(_key: *mut RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
     guard("free_effort", || entry.num_bytes() / 4096 + 1).unwrap_or(1)
 }
 
 unsafe extern "C" fn copy<T: Family>(
-    _from: *mut raw::RedisModuleString,
-    to: *mut raw::RedisModuleString,
+    _from: *mut RedisModuleString,
+    to: *mut RedisModuleString,
     value: *const c_void,
 ) -> *mut c_void {
     // SAFETY: the server passes a live key, and a value of T, which is only read.
@@ -212,7 +208,7 @@ unsafe extern "C" fn copy<T: Family>(
 /// earlier, returns 1 after it has stored the number of the next buffer, where a later call continues.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
-    _key: *mut raw::RedisModuleString,
+    _key: *mut RedisModuleString,
     value: *mut *mut c_void,
 ) -> c_int {
     let moved = guard("defrag", || {
@@ -239,4 +235,65 @@ unsafe extern "C" fn defrag<T: Family>(
         }
     });
     moved.unwrap_or(0)
+}
+
+/// A value that is being saved to or loaded from an RDB file or a `DUMP` payload.
+pub struct Rdb(*mut RedisModuleIO);
+
+impl Rdb {
+    /// Wraps the server's handle.
+    ///
+    /// # Safety
+    /// `io` is the parameter of the running callback. The result does not outlive that callback.
+    pub unsafe fn new(io: *mut RedisModuleIO) -> Self {
+        Rdb(io)
+    }
+
+    /// The name of the key; null if the value is loaded without a key. It lives as long as `io`.
+    pub fn key(&self) -> *const RedisModuleString {
+        // SAFETY: `io` is live, see `new`.
+        unsafe { api!(RedisModule_GetKeyNameFromIO(self.0)) }
+    }
+
+    /// Writes a line with the module's name to the server's log.
+    pub fn log(&self, level: &CStr, message: &str) {
+        // SAFETY: `io` is live, see `new`, and so is its context.
+        unsafe { ffi::log_to(api!(RedisModule_GetContextFromIO(self.0)), level, message) };
+    }
+}
+
+/// The error for a stored value that is truncated or unreadable at `field`. Without the module's option
+/// `HANDLE_IO_ERRORS`, the server would exit instead.
+fn unreadable(field: &'static str) -> Error {
+    Error::corrupt(field, "more bytes", "the end or unreadable ones")
+}
+
+impl Sink for Rdb {
+    fn unsigned(&mut self, value: u64) {
+        raw::save_unsigned(self.0, value);
+    }
+
+    fn double(&mut self, value: f64) {
+        raw::save_double(self.0, value);
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        raw::save_slice(self.0, bytes);
+    }
+}
+
+impl Source for Rdb {
+    type Bytes = RedisBuffer;
+
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
+        raw::load_unsigned(self.0).map_err(|_| unreadable(field))
+    }
+
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
+        raw::load_double(self.0).map_err(|_| unreadable(field))
+    }
+
+    fn string(&mut self, field: &'static str) -> Result<RedisBuffer, Error> {
+        raw::load_string_buffer(self.0).map_err(|_| unreadable(field))
+    }
 }

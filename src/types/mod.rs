@@ -4,5 +4,4 @@ pub mod callbacks;
 pub mod entry;
 pub mod family;
 pub mod names;
-pub mod rdb;
 pub mod totals;
