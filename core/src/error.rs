@@ -3,7 +3,7 @@
 //! The texts of `Display` are for users of the library and for logs. The server module has its own texts for many
 //! errors, because clients match on them.
 
-use std::fmt;
+use std::fmt::Display;
 
 /// Declares an enum whose variants have names for users, which `name` and `Display` give. The server module uses this
 /// macro too.
@@ -184,12 +184,12 @@ pub enum Error {
 
 impl Error {
     /// Shorthand for [`Error::OutOfRange`].
-    pub(crate) fn out_of_range(parameter: Parameter, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
+    pub(crate) fn out_of_range(parameter: Parameter, expected: impl Display, got: impl Display) -> Self {
         Error::OutOfRange { parameter, expected: expected.to_string(), got: got.to_string() }
     }
 
     /// Shorthand for [`Error::Incompatible`].
-    pub(crate) fn incompatible(parameter: Parameter, ours: impl fmt::Display, theirs: impl fmt::Display) -> Self {
+    pub(crate) fn incompatible(parameter: Parameter, ours: impl Display, theirs: impl Display) -> Self {
         Error::Incompatible { parameter, ours: ours.to_string(), theirs: theirs.to_string() }
     }
 
@@ -198,8 +198,8 @@ impl Error {
     pub(crate) fn check_range(
         is_in_range: bool,
         parameter: Parameter,
-        expected: impl fmt::Display,
-        got: impl fmt::Display,
+        expected: impl Display,
+        got: impl Display,
     ) -> Result<(), Self> {
         if is_in_range { Ok(()) } else { Err(Self::out_of_range(parameter, expected, got)) }
     }
@@ -209,18 +209,14 @@ impl Error {
     pub(crate) fn check_field(
         is_valid: bool,
         field: &'static str,
-        expected: impl fmt::Display,
-        got: impl fmt::Display,
+        expected: impl Display,
+        got: impl Display,
     ) -> Result<(), Self> {
         if is_valid { Ok(()) } else { Err(Self::corrupt(field, expected, got)) }
     }
 
     /// Returns [`Error::Incompatible`] unless both values are equal.
-    pub(crate) fn check_same<T: PartialEq + fmt::Display>(
-        parameter: Parameter,
-        ours: T,
-        theirs: T,
-    ) -> Result<(), Self> {
+    pub(crate) fn check_same<T: PartialEq + Display>(parameter: Parameter, ours: T, theirs: T) -> Result<(), Self> {
         if ours == theirs { Ok(()) } else { Err(Self::incompatible(parameter, ours, theirs)) }
     }
 
@@ -231,7 +227,7 @@ impl Error {
     /// assert_eq!(error.to_string(), "file: expected at least 8 bytes, got 3");
     /// ```
     #[doc(hidden)]
-    pub fn corrupt(field: &'static str, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
+    pub fn corrupt(field: &'static str, expected: impl Display, got: impl Display) -> Self {
         Error::Corrupt { field, expected: expected.to_string(), got: got.to_string() }
     }
 }

@@ -71,18 +71,13 @@ impl BloomFilter {
         Ok(SubFilter::from_shape(rules, shape, limit)?.into())
     }
 
-    /// An empty windowed filter whose newest slice is `newest_slice`.
+    /// An empty windowed filter whose newest slice is `slice`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`, which is asked once for the
     /// bytes of all slices.
-    pub fn windowed(
-        params: Params,
-        windowing: Windowing,
-        newest_slice: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<Self, Error> {
-        let filter = Self::from_generations(params, windowing, newest_slice, Vec::new(), Vec::new())?;
+    pub fn windowed(params: Params, windowing: Windowing, slice: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let filter = Self::from_generations(params, windowing, slice, Vec::new(), Vec::new())?;
         let first = Spec::of_lines(&windowing.of_generation(&params)?, 0)?;
         let bytes = first.sub_filter_bytes().saturating_add(size_of::<Generation>() as u64);
         limit.check(filter.size_bytes(), bytes.saturating_mul(windowing.generations().into()))?;

@@ -104,13 +104,9 @@ impl Params {
     }
 }
 
-fn check_within<T: PartialOrd + Display>(
-    parameter: Parameter,
-    value: T,
-    range: RangeInclusive<T>,
-) -> Result<(), Error> {
+fn check_within<T: PartialOrd + Display>(parameter: Parameter, got: T, range: RangeInclusive<T>) -> Result<(), Error> {
     let expected = format_args!("between {} and {}", range.start(), range.end());
-    Error::check_range(range.contains(&value), parameter, expected, &value)
+    Error::check_range(range.contains(&got), parameter, expected, &got)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -145,10 +145,7 @@ pub(in crate::bloom::filter) fn chunk_format(filter: &BloomFilter) -> ChunkForma
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
-pub(in crate::bloom::filter) fn begin<'a>(
-    header: &'a [u8],
-    limit: &impl SizeLimit,
-) -> Result<(BloomFilter, Inline<'a>), Error> {
+pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(BloomFilter, Inline<'a>), Error> {
     let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
     let mut reader = HeaderReader::new(header, kind)?;
     let params = read_params(&mut reader)?;
