@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use redis_module::raw;
 
 use super::facts;
-use super::ffi::{Ctx, RedisModuleString};
+use super::ffi::{Ctx, RedisModuleCtx, RedisModuleString};
 
 /// The first and the last slot of each range. A node runs one import at a time.
 static IMPORTED: Mutex<Vec<(u16, u16)>> = Mutex::new(Vec::new());
@@ -42,12 +42,7 @@ pub fn register(ctx: Ctx) {
 
 /// The server calls this for events of slot migrations. Every import that has started completes or fails, for example
 /// if it is cancelled or a replica takes over.
-unsafe extern "C" fn migrated(
-    _ctx: *mut raw::RedisModuleCtx,
-    _event: raw::RedisModuleEvent,
-    step: u64,
-    data: *mut c_void,
-) {
+unsafe extern "C" fn migrated(_: *mut RedisModuleCtx, _: raw::RedisModuleEvent, step: u64, data: *mut c_void) {
     let slots = match step {
         // SAFETY: the data of this event are of this type. The array has the number of ranges that it says.
         raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_STARTED => unsafe {
