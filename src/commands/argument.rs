@@ -33,14 +33,23 @@ pub(super) const fn argument(name: &'static CStr, kind: ArgumentKind) -> Argumen
     Argument { name, kind, token: None, optional: false, multiple: false, choices: &[] }
 }
 
+/// The argument `TOKEN value`.
+const fn valued(token: &'static CStr, name: &'static CStr, kind: ArgumentKind) -> Argument {
+    Argument { token: Some(token), ..argument(name, kind) }
+}
+
+const fn optional(argument: Argument) -> Argument {
+    Argument { optional: true, ..argument }
+}
+
 /// The argument `[TOKEN value]`.
 pub(super) const fn option(token: &'static CStr, name: &'static CStr, kind: ArgumentKind) -> Argument {
-    Argument { token: Some(token), optional: true, ..argument(name, kind) }
+    optional(valued(token, name, kind))
 }
 
 /// The argument `[TOKEN]`.
 pub(super) const fn flag(token: &'static CStr, name: &'static CStr) -> Argument {
-    Argument { token: Some(token), optional: true, ..argument(name, ArgumentKind::Token) }
+    optional(choice(token, name))
 }
 
 /// The argument `name [name ...]`.
@@ -50,12 +59,22 @@ pub(super) const fn several(name: &'static CStr, kind: ArgumentKind) -> Argument
 
 /// One keyword among alternatives.
 pub const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
-    Argument { token: Some(token), ..argument(name, ArgumentKind::Token) }
+    valued(token, name, ArgumentKind::Token)
 }
 
-/// The argument `[choice | choice | ...]`.
+/// The argument `choice | choice | ...`.
+const fn one_of(name: &'static CStr, choices: &'static [Argument]) -> Argument {
+    Argument { choices, ..argument(name, ArgumentKind::OneOf) }
+}
+
+/// The argument `[choice | choice | ...]` of `INFO`.
 pub(super) const fn field(choices: &'static [Argument]) -> Argument {
-    Argument { optional: true, choices, ..argument(c"field", ArgumentKind::OneOf) }
+    optional(one_of(c"field", choices))
+}
+
+/// The options of a sliding window.
+const fn window(options: &'static [Argument]) -> Argument {
+    optional(Argument { choices: options, ..argument(c"window", ArgumentKind::Block) })
 }
 
 pub(super) const KEY: Argument = argument(c"key", ArgumentKind::Key);
@@ -81,49 +100,35 @@ pub(super) const LAYOUT: Argument = Argument {
     ..option(c"LAYOUT", c"layout", ArgumentKind::OneOf)
 };
 
-pub(super) const EXPIRY: Argument = Argument {
-    optional: true,
-    choices: &[
-        Argument { token: Some(c"EX"), ..argument(c"seconds", ArgumentKind::Integer) },
-        Argument { token: Some(c"PX"), ..argument(c"milliseconds", ArgumentKind::Integer) },
-        Argument { token: Some(c"EXAT"), ..argument(c"unix-time-seconds", ArgumentKind::UnixTime) },
-        Argument { token: Some(c"PXAT"), ..argument(c"unix-time-milliseconds", ArgumentKind::UnixTime) },
+pub(super) const EXPIRY: Argument = optional(one_of(
+    c"expiration",
+    &[
+        valued(c"EX", c"seconds", ArgumentKind::Integer),
+        valued(c"PX", c"milliseconds", ArgumentKind::Integer),
+        valued(c"EXAT", c"unix-time-seconds", ArgumentKind::UnixTime),
+        valued(c"PXAT", c"unix-time-milliseconds", ArgumentKind::UnixTime),
     ],
-    ..argument(c"expiration", ArgumentKind::OneOf)
-};
+));
 
 const MANUAL: Argument = flag(c"MANUAL", c"manual");
-const MANUAL_OR_VOLATILE: Argument = Argument {
-    optional: true,
-    choices: &[choice(c"MANUAL", c"manual"), choice(c"VOLATILE", c"volatile")],
-    ..argument(c"life", ArgumentKind::OneOf)
-};
+const MANUAL_OR_VOLATILE: Argument =
+    optional(one_of(c"life", &[choice(c"MANUAL", c"manual"), choice(c"VOLATILE", c"volatile")]));
 const SLICES: Argument = option(c"SLICES", c"slices", ArgumentKind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
-const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", ArgumentKind::Integer) };
+const SECONDS: Argument = valued(c"WINDOW", c"seconds", ArgumentKind::Integer);
 /// The options of a filter's sliding window.
-pub(super) const FILTER_WINDOW: Argument = Argument {
-    optional: true,
-    choices: &[SECONDS, MANUAL, SLICES, REFRESH],
-    ..argument(c"window", ArgumentKind::Block)
-};
+pub(super) const FILTER_WINDOW: Argument = window(&[SECONDS, MANUAL, SLICES, REFRESH]);
 /// The window options of a filter in `INSERT` and `ADMIT`. Only these allow `VOLATILE` (the key expires when all its
 /// items have expired): their next call can create the key again with the same options.
-pub(super) const FILTER_WINDOW_OF_INSERT: Argument =
-    Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..FILTER_WINDOW };
+pub(super) const FILTER_WINDOW_OF_INSERT: Argument = window(&[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH]);
 /// The options of a counter's sliding window.
-pub(super) const COUNTER_WINDOW: Argument =
-    Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
+pub(super) const COUNTER_WINDOW: Argument = window(&[SECONDS, MANUAL, SLICES]);
 /// The window options of a counter in `INSERT` and `ADMIT`, which allow `VOLATILE`.
-pub(super) const COUNTER_WINDOW_OF_INSERT: Argument =
-    Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES], ..COUNTER_WINDOW };
+pub(super) const COUNTER_WINDOW_OF_INSERT: Argument = window(&[SECONDS, MANUAL_OR_VOLATILE, SLICES]);
 /// The target of `ADVANCE`. Its option `REBASE` is not documented, because only primaries send it.
-pub(super) const TO: Argument = Argument {
-    choices: &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")],
-    ..argument(c"to", ArgumentKind::OneOf)
-};
+pub(super) const TO: Argument = one_of(c"to", &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")]);
 
-pub(super) const LIMIT: Argument = Argument { token: Some(c"LIMIT"), ..argument(c"limit", ArgumentKind::Integer) };
+pub(super) const LIMIT: Argument = valued(c"LIMIT", c"limit", ArgumentKind::Integer);
 pub(super) const WITHROOM: Argument = flag(c"WITHROOM", c"withroom");
 pub(super) const WIDTH: Argument = option(c"WIDTH", c"bytes", ArgumentKind::Integer);
 pub(super) const SINCE: Argument = option(c"SINCE", c"seconds", ArgumentKind::Integer);
