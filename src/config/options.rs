@@ -27,7 +27,7 @@ pub enum SettingKind {
     /// Like [`Self::Bytes`]; with 0, the module chooses the number.
     BytesOrZero { min: i64, max: i64 },
     /// One of the `words`, stored as its index.
-    Choice { words: &'static [&'static CStr] },
+    Choice { words: &'static [&'static str] },
     /// Any `u64`.
     Seed,
     /// A rate, stored as the bits of an `f64`.
@@ -119,11 +119,9 @@ impl Setting {
             BytesOrZero { .. } if parse_bytes(text) == Some(0) => Ok(0),
             BytesOrZero { min, max } => whole(parse_bytes(text), min, max, "0, or "),
             Choice { words } => {
-                let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.to_bytes()));
-                let (last, others) = words.split_last().unwrap_or((&c"", &[]));
-                let others = || others.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(", ");
-                let all = || format!("{} or {}", others(), last.to_string_lossy());
-                chosen.map(|index| index as u64).ok_or_else(|| expected(all()))
+                let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+                let (last, others) = words.split_last().unwrap_or((&"", &[]));
+                chosen.map(|index| index as u64).ok_or_else(|| expected(format!("{} or {last}", others.join(", "))))
             }
             Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
             Rate { min, max } => match parse_number(text).filter(|rate| (min..=max).contains(rate)) {
@@ -157,9 +155,7 @@ impl Setting {
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
             Rate { .. } | FilterRate => format!("{:?}", f64::from_bits(bits)),
-            Choice { words } => {
-                words.get(bits as usize).map_or(String::new(), |word| word.to_string_lossy().into_owned())
-            }
+            Choice { words } => words.get(bits as usize).map_or(String::new(), ToString::to_string),
             _ => bits.to_string(),
         }
     }
@@ -181,7 +177,7 @@ settings! {
         FilterWhole { min: 0, max: bloom::Params::MAX_EXPANSION as i64 },
         2,
     );
-    BF_LAYOUT: Setting::new(c"bf-layout", Choice { words: &[c"lines", c"classic"] }, 0)
+    BF_LAYOUT: Setting::new(c"bf-layout", Choice { words: &["lines", "classic"] }, 0)
         .checked(|bits| check_bloom_layout(layout_of(bits)));
     LC_ERROR_RATE: Setting::new(
         c"lc-error-rate",
@@ -194,9 +190,9 @@ settings! {
         Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
         counting::Params::DEFAULT_EXACT_BYTES as u64,
     );
-    AUTO_CREATE: Setting::new(c"auto-create", Choice { words: &[c"yes", c"no"] }, 0);
+    AUTO_CREATE: Setting::new(c"auto-create", Choice { words: &["yes", "no"] }, 0);
     MAX_KEY_BYTES: Setting::new(c"max-key-bytes", BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
-    HUGE_PAGES: Setting::new(c"huge-pages", Choice { words: &[c"no", c"yes"] }, 0).on_set(|_, _, bits| {
+    HUGE_PAGES: Setting::new(c"huge-pages", Choice { words: &["no", "yes"] }, 0).on_set(|_, _, bits| {
         huge::set(bits == 1);
         let state = huge::state();
         if bits == 1 && state != "yes" {
@@ -220,14 +216,14 @@ pub enum Commands {
 }
 
 impl Commands {
-    const WORDS: [&CStr; 3] = [c"all", c"beside", c"lc"];
+    const WORDS: [&str; 3] = ["all", "beside", "lc"];
 
     fn from_bits(bits: u64) -> Self {
         [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
     }
 
     pub fn word(self) -> &'static str {
-        Self::WORDS[self as usize].to_str().unwrap_or_default()
+        Self::WORDS[self as usize]
     }
 }
 
