@@ -57,14 +57,11 @@ pub fn numkeys(args: Args<'_>) -> Option<usize> {
 /// Parses the iterator argument of `SCANDUMP` and `LOADCHUNK`. RedisBloom accepts a negative iterator, which here
 /// becomes [`u64::MAX`], past the end of every dump.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
-    let given = arg.bytes();
-    let iterator = parse_canonical(given).map(|iterator| u64::try_from(iterator).unwrap_or(u64::MAX));
-    iterator.ok_or_else(|| {
-        let got = quoted(given);
-        CommandError::Argument(format!(
-            "Second argument must be numeric: expected a whole number below 2^63, got {got}"
-        ))
-    })
+    let Some(iterator) = parse_canonical(arg.bytes()) else {
+        let got = quoted(arg.bytes());
+        return bad(format!("Second argument must be numeric: expected a whole number below 2^63, got {got}"));
+    };
+    Ok(u64::try_from(iterator).unwrap_or(u64::MAX))
 }
 
 /// Parses a whole number, at most 2^63 - 1, without sign and leading zeros.
@@ -338,8 +335,8 @@ fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
 
 fn layout(given: &[u8]) -> Result<BitLayout, CommandError> {
     let named = |layout: &BitLayout| given.eq_ignore_ascii_case(layout.name().as_bytes());
-    [BitLayout::Lines, BitLayout::Classic]
-        .into_iter()
-        .find(named)
-        .ok_or_else(|| CommandError::Argument(format!("bad layout: expected lines or classic, got {}", quoted(given))))
+    match [BitLayout::Lines, BitLayout::Classic].into_iter().find(named) {
+        Some(layout) => Ok(layout),
+        None => bad(format!("bad layout: expected lines or classic, got {}", quoted(given))),
+    }
 }
