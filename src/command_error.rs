@@ -68,9 +68,6 @@ pub fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: load the module with commands beside \
-    to have RF.*, or with commands all to have BF.* too";
-
 /// The error [`CommandError::Argument`].
 pub fn bad<T>(why: impl Into<String>) -> Result<T, CommandError> {
     Err(CommandError::Argument(why.into()))
@@ -98,7 +95,9 @@ impl CommandError {
             CommandError::Exists => "ERR item exists".to_owned(),
             CommandError::BadData => format!("ERR {BAD_DATA}"),
             CommandError::StillLoading(arrived) => format!("ERR {kind} is {arrived}"),
-            CommandError::NoFilters => NO_FILTERS.to_owned(),
+            CommandError::NoFilters => "ERR filters are kept and not served with commands lc: load the module with \
+                commands beside to have RF.*, or with commands all to have BF.* too"
+                .to_owned(),
             CommandError::NoClassic { commands } => format!(
                 "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout \
                  lines"
