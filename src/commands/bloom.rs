@@ -19,7 +19,7 @@ use rollcall_core::window::Time;
 use super::keyspace::value;
 use super::windows::{self, time_of};
 use super::{changes, info};
-use crate::args::{self, Allowed, Opt, Options, lenient};
+use crate::args::{self, Allowed, Items, Opt, Options, lenient};
 use crate::command_error::{CommandError, Kind, bad};
 use crate::config;
 use crate::limits::ServerLimit;
@@ -269,17 +269,15 @@ impl Family for BloomFilter {
     }
 
     /// Adds items and replies for each whether it was new, as [`reply::answers`] says.
-    fn add_all<'i>(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        items: impl ExactSizeIterator<Item = &'i [u8]>,
-        limit: &ServerLimit,
-        is_new_key: bool,
-        as_text: bool,
-    ) -> Added {
-        let (mut answers, len) = (Vec::new(), items.len());
-        let outcome = try_reserve(&mut answers, len)
-            .and_then(|()| live.add_all(items, limit, |is_new| answers.push(reply::answer(is_new))));
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Items, limit: &ServerLimit, is_new_key: bool) -> Added {
+        let mut answers = Vec::new();
+        let outcome = try_reserve(&mut answers, items.len).and_then(|()| {
+            let added = |is_new| answers.push(reply::answer(is_new));
+            match items.runs() {
+                None => live.add_all(items.args.bytes(), limit, added),
+                Some(runs) => live.add_all(runs, limit, added),
+            }
+        });
         let error = outcome.err().and_then(|error| reported(ctx, error));
         let new = answers.iter().filter(|&&answer| answer == reply::YES).count();
         let added = AddedItems::First(answers.len());
@@ -287,21 +285,16 @@ impl Family for BloomFilter {
         if is_new_key && answers.is_empty() && error.is_some() {
             return Added { items: added, new, error };
         }
-        reply::answers(ctx, answers, len, error, as_text);
+        reply::answers(ctx, answers, items.len, error, items.width.is_some());
         Added { items: added, new, error: None }
     }
 
-    fn look_up<'i>(
-        &self,
-        time: Time,
-        since: Option<u64>,
-        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
-        mut found: impl FnMut(bool),
-    ) -> Result<(), Error> {
+    fn look_up(&self, time: Time, since: Option<u64>, items: Items, mut found: impl FnMut(bool)) -> Result<(), Error> {
         let view = since.map_or_else(|| Ok(self.at(time)), |seconds| self.since(seconds, time))?;
-        match items.len() {
-            1 => items.next().into_iter().for_each(|item| found(view.may_contain(item))),
-            _ => view.may_contain_all(items, found),
+        match items.runs() {
+            None if items.len == 1 => found(view.may_contain(items.args.get(0).bytes())),
+            None => view.may_contain_all(items.args.bytes(), found),
+            Some(runs) => view.may_contain_all(runs, found),
         }
         Ok(())
     }

@@ -217,8 +217,8 @@ pub(super) fn to_default<'a, T: Family>(
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
 pub(super) fn madd<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
-    let items = addition.items.args.bytes();
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key, false))?;
+    let items = addition.items;
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
     Ok(())
 }
 
@@ -237,10 +237,7 @@ pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     let (creation, options) = T::insertion(ctx, args)?;
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| match items.runs() {
-        None => T::add_all(ctx, live, items.args.bytes(), &limit, is_new_key, false),
-        Some(runs) => T::add_all(ctx, live, runs, &limit, is_new_key, true),
-    })?;
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
     Ok(())
 }
 

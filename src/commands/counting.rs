@@ -10,7 +10,7 @@ use rollcall_core::window::{Time, Window};
 use super::keyspace::{open_all, value, values};
 use super::windows::{self, NO_SINCE, time_of};
 use super::{changes, info, sets};
-use crate::args::{self, Allowed, Opt, Options, narrow};
+use crate::args::{self, Allowed, Items, Opt, Options, narrow};
 use crate::command_error::{CommandError, Kind, bad};
 use crate::config;
 use crate::limits::ServerLimit;
@@ -93,19 +93,13 @@ impl Family for Counter {
 
     /// Adds items and replies with the number of new items, or with an error if an item is too large. The items before
     /// it stay added.
-    fn add_all<'i>(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
-        limit: &ServerLimit,
-        _is_new_key: bool,
-        _as_text: bool,
-    ) -> Added {
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Items, limit: &ServerLimit, _is_new_key: bool) -> Added {
         let (mut len, mut new) = (0, 0);
         let count = |is_new: bool| (len, new) = (len + 1, new + usize::from(is_new));
-        let added = match items.len() {
-            1 => items.next().map_or(Ok(()), |item| live.add(item, limit).map(count)),
-            _ => live.add_all(items, limit, count),
+        let added = match items.runs() {
+            None if items.len == 1 => live.add(items.args.get(0).bytes(), limit).map(count),
+            None => live.add_all(items.args.bytes(), limit, count),
+            Some(runs) => live.add_all(runs, limit, count),
         };
         if added.is_ok() {
             ctx.reply_integer(new as i64);
@@ -126,20 +120,18 @@ impl Family for Counter {
         bad(format!("bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"))
     }
 
-    fn look_up<'i>(
-        &self,
-        time: Time,
-        since: Option<u64>,
-        mut items: impl ExactSizeIterator<Item = &'i [u8]>,
-        mut found: impl FnMut(bool),
-    ) -> Result<(), Error> {
+    fn look_up(&self, time: Time, since: Option<u64>, items: Items, mut found: impl FnMut(bool)) -> Result<(), Error> {
         let view = since.map_or_else(|| Ok(self.at(time)), |seconds| self.since(seconds, time))?;
         // An estimating counter cannot answer for any item, unless all its members have expired.
         drop(view.members()?);
-        items.try_for_each(|item| {
+        let look_up = |item: &[u8]| {
             found(view.is_exact() && view.contains(item)?);
             Ok(())
-        })
+        };
+        match items.runs() {
+            None => items.args.bytes().try_for_each(look_up),
+            Some(mut runs) => runs.try_for_each(look_up),
+        }
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
@@ -170,7 +162,6 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         let key = ctx.open(args.get(1), Mode::Read)?;
         let count = match value::<Counter>(&key)? {
             None => 0,
-            Some(counter) if counter.window().is_none() => counter.count(),
             Some(counter) => counter.at(time_of(ctx, [counter])).count(),
         };
         ctx.reply_integer(count as i64);

@@ -14,7 +14,7 @@ use crate::types::family::Family;
 pub(super) fn exists<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (key, mut is_found) = (ctx.open(args.get(1), Mode::Read)?, false);
     if let Some(value) = value::<T>(&key)? {
-        value.look_up(time_of(ctx, [value]), None, args.from(2).bytes(), |found| is_found = found)?;
+        value.look_up(time_of(ctx, [value]), None, Items::single(args.from(2)), |found| is_found = found)?;
     }
     ctx.reply_bool(is_found);
     Ok(())
@@ -32,17 +32,13 @@ pub(super) fn query<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     reply_found::<T>(ctx, args, options.items(args)?, options.since)
 }
 
-fn reply_found<T: Family>(ctx: Ctx, args: Args<'_>, items: Items<'_>, since: Option<u64>) -> Result<(), CommandError> {
+fn reply_found<T: Family>(ctx: Ctx, args: Args<'_>, items: Items, since: Option<u64>) -> Result<(), CommandError> {
     let (key, mut answers) = (ctx.open(args.get(1), Mode::Read)?, Vec::new());
     let value = value::<T>(&key)?;
     try_reserve(&mut answers, items.len)?;
     if let Some(value) = value {
         check_since(value, args.get(1), since, NO_SINCE)?;
-        let (time, found) = (time_of(ctx, [value]), |found| answers.push(reply::answer(found)));
-        match items.runs() {
-            Some(runs) => value.look_up(time, since, runs, found),
-            None => value.look_up(time, since, items.args.bytes(), found),
-        }?;
+        value.look_up(time_of(ctx, [value]), since, items, |found| answers.push(reply::answer(found)))?;
     }
     answers.resize(items.len, reply::NO);
     reply::answers(ctx, answers, items.len, None, items.width.is_some());

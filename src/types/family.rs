@@ -15,7 +15,7 @@ use rollcall_core::window::Time;
 
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
-use crate::args::{self, Allowed, Options};
+use crate::args::{self, Allowed, Items, Options};
 use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::reply;
@@ -195,15 +195,8 @@ pub trait Family: Value + FromIterator<&'static [u8]> {
     }
 
     /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is true if the command creates
-    /// the key. With `as_text`, answers for single items are a string.
-    fn add_all<'i>(
-        ctx: Ctx,
-        live: &mut Live<Self>,
-        items: impl ExactSizeIterator<Item = &'i [u8]>,
-        limit: &ServerLimit,
-        is_new_key: bool,
-        as_text: bool,
-    ) -> Added;
+    /// the key.
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Items, limit: &ServerLimit, is_new_key: bool) -> Added;
 
     /// Checks the option `LIMIT` of an `ADMIT` on this value.
     fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
@@ -215,13 +208,7 @@ pub trait Family: Value + FromIterator<&'static [u8]> {
     ///
     /// # Errors
     /// Those of a counter that estimates, and of a span that the window does not have, before the first call.
-    fn look_up<'i>(
-        &self,
-        time: Time,
-        since: Option<u64>,
-        items: impl ExactSizeIterator<Item = &'i [u8]>,
-        found: impl FnMut(bool),
-    ) -> Result<(), Error>;
+    fn look_up(&self, time: Time, since: Option<u64>, items: Items, found: impl FnMut(bool)) -> Result<(), Error>;
 
     /// The union of `first` and `others`, with the parameters of `first`.
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error>;
