@@ -75,13 +75,12 @@ fn window<W>(
     };
     // `VOLATILE` makes the key expire once the value is empty. So it excludes `MANUAL`, with which nobody knows that
     // time, and options that set another expiry.
-    match options.has(Opt::Volatile) {
-        true if options.has(Opt::Manual) => excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty"),
-        true if options.expiry.is_some() => {
-            excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty")
-        }
-        _ => Ok(()),
-    }?;
+    if options.has(Opt::Volatile) && options.has(Opt::Manual) {
+        return excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty");
+    }
+    if options.has(Opt::Volatile) && options.expiry.is_some() {
+        return excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty");
+    }
     let slices = options.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
     let clock_source = if options.has(Opt::Manual) { ClockSource::Manual } else { ClockSource::System };
     Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
