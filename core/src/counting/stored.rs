@@ -140,9 +140,9 @@ impl CounterForm {
     /// # Errors
     /// [`Error::Corrupt`].
     fn read(header: &[u8]) -> Result<(Self, HeaderReader<'_>), Error> {
-        let is_windowed = header.first().is_some_and(|&first| HeaderKind::WindowedCounter.begins_with(first));
-        let mut reader =
-            HeaderReader::new(header, if is_windowed { HeaderKind::WindowedCounter } else { HeaderKind::Counter })?;
+        let kinds = [HeaderKind::Counter, HeaderKind::WindowedCounter];
+        let kind = HeaderKind::among(kinds, header).unwrap_or(HeaderKind::Counter);
+        let mut reader = HeaderReader::new(header, kind)?;
         let code = reader.u8("representation")?;
         let is_known = code & !IS_STANDARD <= ESTIMATE;
         Error::check_field(is_known, "representation", "0 or 1, or 4 more", code)?;
@@ -152,7 +152,7 @@ impl CounterForm {
             _ => STANDARD,
         };
         let mut form = CounterForm { params, lower_bound: 0, counts: None, ring: None };
-        if is_windowed {
+        if kind == HeaderKind::WindowedCounter {
             let (window, newest) = (read_window(&mut reader)?, reader.number("newest slice")?);
             form.ring = Some(TagRing::with_offset(window, newest, reader.u8("offset")?)?);
         } else if is_estimate {

@@ -46,8 +46,14 @@ pub(crate) enum HeaderKind {
 }
 
 impl HeaderKind {
+    /// The one of these kinds of which `header` is, in any version.
+    pub(crate) fn among(kinds: [Self; 2], header: &[u8]) -> Option<Self> {
+        let first = *header.first()?;
+        kinds.into_iter().find(|kind| kind.begins_with(first))
+    }
+
     /// Whether a header of this kind, of any version, begins with this byte.
-    pub(crate) fn begins_with(self, first_byte: u8) -> bool {
+    fn begins_with(self, first_byte: u8) -> bool {
         first_byte >> 4 == self as u8 >> 4
     }
 }

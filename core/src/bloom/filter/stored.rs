@@ -12,7 +12,6 @@ use crate::size_limit::{SizeLimit, try_to_vec};
 use crate::stored::codec::{HeaderKind, HeaderReader, expect};
 use crate::stored::payload::Payload;
 use crate::stored::{ChunkFormat, Partial};
-use lines::kind_of;
 use redisbloom::header_bytes;
 
 pub(crate) mod lines;
@@ -22,7 +21,7 @@ pub(crate) mod redisbloom;
 /// look like the kind in this library's headers. Such a header is RedisBloom's if it has the right length for
 /// RedisBloom's format and does not end with this library's checksum.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
-    let Some(kind) = kind_of(bytes) else { return true };
+    let Some(kind) = HeaderKind::among(lines::KINDS, bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
         let count = u32::from_le_bytes(*count);
         count > 0 && header_bytes(count) == bytes.len() as u64
@@ -32,8 +31,7 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
 
 /// Whether the header of a dump, of any version, is that of a windowed filter or counter.
 pub fn has_window(header: &[u8]) -> bool {
-    let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
-    begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
+    HeaderKind::among([HeaderKind::WindowedFilter, HeaderKind::WindowedCounter], header).is_some()
 }
 
 /// A partially loaded filter. Its bitmaps are allocated, and zeroed, when the header is read.

@@ -19,6 +19,9 @@ use crate::stored::inline::{self, Inline};
 use crate::stored::payload::Bitmaps;
 use crate::window::ClockSource;
 
+/// The kinds of headers of filters in this layout.
+pub(super) const KINDS: [HeaderKind; 2] = [HeaderKind::Filter, HeaderKind::WindowedFilter];
+
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
 impl Bitmaps for BloomFilter {
@@ -146,7 +149,7 @@ pub(in crate::bloom::filter) fn chunk_format(filter: &BloomFilter) -> ChunkForma
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the size limit.
 pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(BloomFilter, Inline<'a>), Error> {
-    let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
+    let kind = HeaderKind::among(KINDS, header).unwrap_or(HeaderKind::Filter);
     let mut reader = HeaderReader::new(header, kind)?;
     let params = read_params(&mut reader)?;
     let (mut described, mut window) = (Described::new(), None);
@@ -200,10 +203,4 @@ fn read_generations(
         generations.push(Generation { age, len, renewed });
     }
     Ok(generations)
-}
-
-/// The kind of filter whose header begins with `bytes`; `None` if the header is not of this library's formats.
-pub(in crate::bloom::filter) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
-    let first = *bytes.first()?;
-    [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }
