@@ -117,27 +117,6 @@ impl Creation {
         }
         Ok(creation)
     }
-
-    /// Parses a `BF.RESERVE`. Returns the parameters of the filter and the expiry of its key. `creation` computes
-    /// parameters from options.
-    fn from_reservation(
-        ctx: Ctx,
-        args: Args<'_>,
-        creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
-    ) -> Result<(Creation, Option<i64>), CommandError> {
-        // The checks are in RedisBloom's order, so that a command with several errors gets RedisBloom's reply.
-        let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
-        creation(ctx, args, &Options { error_rate, ..Options::default() })?;
-        let capacity = Some(args::capacity(args.get(3))?);
-        creation(ctx, args, &Options { capacity, ..Options::default() })?;
-        let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
-        windows::check_reservation(ctx, &options)?;
-        // As in RedisBloom, only `BF.INSERT` accepts both `NONSCALING` and `EXPANSION`.
-        if options.has(Opt::NonScaling) && options.expansion.is_some() {
-            return bad("Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both");
-        }
-        Ok((creation(ctx, args, &options)?, options.expiry))
-    }
 }
 
 impl Family for BloomFilter {
@@ -334,13 +313,24 @@ fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
 /// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
 /// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let is_obeyed = must_obey(ctx);
-    let creation = if is_obeyed { Creation::obeyed } else { BloomFilter::creation };
-    let (creation, expiry) = match from_redisbloom(args, lenient::reserve).filter(|_| is_obeyed) {
-        Some(options) => (Creation::obeyed(ctx, args, &options)?, None),
-        None => Creation::from_reservation(ctx, args, creation)?,
-    };
-    changes::reserve::<BloomFilter>(ctx, args, &creation, expiry)
+    if must_obey(ctx)
+        && let Some(options) = from_redisbloom(args, lenient::reserve)
+    {
+        return changes::reserve::<BloomFilter>(ctx, args, &Creation::obeyed(ctx, args, &options)?, None);
+    }
+    let creation = if must_obey(ctx) { Creation::obeyed } else { BloomFilter::creation };
+    // The checks are in RedisBloom's order, so that a command with several errors gets RedisBloom's reply.
+    let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
+    creation(ctx, args, &Options { error_rate, ..Options::default() })?;
+    let capacity = Some(args::capacity(args.get(3))?);
+    creation(ctx, args, &Options { capacity, ..Options::default() })?;
+    let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
+    windows::check_reservation(ctx, &options)?;
+    // As in RedisBloom, only `BF.INSERT` accepts both `NONSCALING` and `EXPANSION`.
+    if options.has(Opt::NonScaling) && options.expansion.is_some() {
+        return bad("Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both");
+    }
+    changes::reserve::<BloomFilter>(ctx, args, &creation(ctx, args, &options)?, options.expiry)
 }
 
 /// Adds an item to a filter: `BF.ADD key item`
