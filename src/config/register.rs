@@ -51,19 +51,10 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     OK == unsafe { api!(RedisModule_RegisterStringConfig(ctx, name, initial, flags, get, set, None, data)) }
 }
 
-/// The option for which the server called a callback.
-///
-/// # Safety
-/// `data` is the pointer with which the option was registered.
-unsafe fn setting(data: *mut c_void) -> &'static Setting {
-    // SAFETY: the option was registered with a pointer to a static `Setting`.
-    unsafe { &*data.cast::<Setting>() }
-}
-
 unsafe extern "C" fn get(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
     let shown = guard("a configuration getter", || {
-        // SAFETY: the server passes the pointer that was registered.
-        let option = unsafe { setting(data) };
+        // SAFETY: the server passes the pointer that was registered, to a static `Setting`.
+        let option = unsafe { &*data.cast::<Setting>() };
         // The previously shown string is freed, because the server has copied it.
         let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.insert(OwnedString::new(option.print(option.bits()))).as_ptr()
@@ -78,10 +69,10 @@ unsafe extern "C" fn set(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // SAFETY: the server passes the pointer that was registered, a value that lives during the call, and a pointer for
-    // an error text. It copies the text into a string, and frees this string later.
+    // SAFETY: the server passes the pointer that was registered, to a static `Setting`, a value that lives during the
+    // call, and a pointer for an error text. It copies the text into a string, and frees this string later.
     let set = guard("a configuration setter", || unsafe {
-        let option = setting(data);
+        let option = &*data.cast::<Setting>();
         match option.parse(Arg::new(value).bytes()).and_then(|bits| (option.check)(bits).map(|()| bits)) {
             Ok(bits) => {
                 option.set(bits);
