@@ -176,7 +176,8 @@ fn power_of_two() -> BloomFilter {
     let shape = Shape::new(0.02, 60, Rules::FORCE64).unwrap();
     assert_eq!(shape.n2, 9);
     let rules = Rules { options: Rules::FORCE64, growth: 2 };
-    let mut filter = BloomFilter::from(SubFilter::from_shape(rules, shape, &Unlimited).unwrap());
+    let mut filter =
+        BloomFilter::from_sub_filters(vec![SubFilter::from_shape(rules, shape, &Unlimited).unwrap()]).unwrap();
     for item in 0..100u32 {
         filter.live(Time::Reached).add(format!("item:{item}"), &Unlimited).unwrap();
     }

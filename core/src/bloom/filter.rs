@@ -52,7 +52,7 @@ impl BloomFilter {
         match layout {
             BitLayout::Lines => {
                 let beside = OWN_BYTES - size_of::<SubFilter>() as u64;
-                Ok(SubFilter::from_spec(Spec::of_lines(&params, 0)?, beside, limit)?.into())
+                Ok(BloomFilter { parts: Parts::One(SubFilter::from_spec(Spec::of_lines(&params, 0)?, beside, limit)?) })
             }
             BitLayout::Classic => Self::classic(params, DEFAULT_GROWTH, limit),
         }
@@ -68,7 +68,7 @@ impl BloomFilter {
         // The filter's parameters are derived from its first sub-filter, as in a loaded filter. Rounding may make them
         // differ from `params`.
         let (rules, shape) = Rules::new(&params, growth)?;
-        Ok(SubFilter::from_shape(rules, shape, limit)?.into())
+        Ok(BloomFilter { parts: Parts::One(SubFilter::from_shape(rules, shape, limit)?) })
     }
 
     /// An empty windowed filter whose newest slice is `slice`.
@@ -123,7 +123,9 @@ impl BloomFilter {
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
         match self.ring() {
             Some(ring) => Self::windowed(ring.params, ring.windowing, ring.newest_slice, limit),
-            None => Ok(SubFilter::from_spec(self.chain()[0].spec.clone(), 0, limit)?.into()),
+            None => {
+                Ok(BloomFilter { parts: Parts::One(SubFilter::from_spec(self.chain()[0].spec.clone(), 0, limit)?) })
+            }
         }
     }
 
@@ -479,12 +481,6 @@ impl Present<'_> {
         let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))
-    }
-}
-
-impl From<SubFilter> for BloomFilter {
-    fn from(only: SubFilter) -> Self {
-        BloomFilter { parts: Parts::One(only) }
     }
 }
 

@@ -68,17 +68,6 @@ impl Params {
         Error::check_range(is_within, Parameter::Capacity, expected, self.capacity)?;
         if self.expansion <= Self::MAX_EXPANSION { Ok(()) } else { Err(expansion_error(self.expansion)) }
     }
-
-    /// Checks that filters with these parameters and with `theirs` can be merged.
-    ///
-    /// # Errors
-    /// [`Error::Incompatible`] names the first parameter that differs.
-    pub(super) fn check_equal(&self, theirs: &Params) -> Result<(), Error> {
-        Error::check_same(Parameter::Capacity, self.capacity, theirs.capacity)?;
-        Error::check_same(Parameter::ErrorRate, self.error_rate, theirs.error_rate)?;
-        Error::check_same(Parameter::Expansion, self.expansion, theirs.expansion)?;
-        Error::check_same(Parameter::Seed, self.seed, theirs.seed)
-    }
 }
 
 /// The error for an expansion above [`Params::MAX_EXPANSION`], which may not fit in a `u32`.
@@ -143,11 +132,6 @@ impl Windowing {
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
         Windowing { window: self.window.with_volatile(is_volatile), ..self }
-    }
-
-    /// Whether filters with these windows can be merged: all but `is_volatile` must be equal.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.with_volatile(false) == other.with_volatile(false)
     }
 
     /// The parameters for storing the items of one slice, in a windowed filter with `params`. The command-line tool

@@ -56,7 +56,11 @@ impl BloomFilter {
     /// unchanged.
     pub(super) fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
         for other in others {
-            self.params().check_equal(other.params())?;
+            let (ours, theirs) = (self.params(), other.params());
+            Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
+            Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)?;
+            Error::check_same(Parameter::Expansion, ours.expansion, theirs.expansion)?;
+            Error::check_same(Parameter::Seed, ours.seed, theirs.seed)?;
             if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing()) {
                 let [ours, theirs] = [ours, theirs].map(|windowing| windowing.with_volatile(false));
                 Error::check_same(Parameter::Window, ours, theirs)?;

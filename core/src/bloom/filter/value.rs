@@ -99,7 +99,8 @@ impl Value for BloomFilter {
         let Some(ring) = self.ring() else { return Ok(Merging::default()) };
         // Filters with other windows have other slice numbers. They are skipped here, and the merge rejects them later.
         let same = others.iter().filter_map(|other| other.ring());
-        let same = same.filter(|other| other.windowing.is_like(&ring.windowing)).map(|other| other.newest_slice);
+        let of = |ring: &Generations| ring.windowing.with_volatile(false);
+        let same = same.filter(|other| of(other) == of(ring)).map(|other| other.newest_slice);
         ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
             let got = format_args!("{slice}, where that is {present}");
             Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)
