@@ -218,8 +218,7 @@ pub(super) fn to_default<'a, T: Family>(
 pub(super) fn madd<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
     let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
-    Ok(())
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key)).map(drop)
 }
 
 fn to_given<'a, C>(
@@ -237,8 +236,7 @@ pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     let (creation, options) = T::insertion(ctx, args)?;
     let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
-    Ok(())
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key)).map(drop)
 }
 
 /// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [WITHROOM] [options of INSERT] ITEMS item [item ...]`: adds new items while

@@ -190,9 +190,9 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let view = sets::view(counter, args.get(1), options.since, now, NO_SINCE)?;
     if options.has(Opt::WithAges) {
         sets::reply_members_with_ages(ctx, &view.members_with_ages(now)?);
-        return Ok(());
+    } else {
+        sets::reply_members(ctx, view.count() as usize, view.members()?);
     }
-    sets::reply_members(ctx, view.count() as usize, view.members()?);
     Ok(())
 }
 

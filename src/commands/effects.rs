@@ -73,15 +73,14 @@ pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, r
 
 /// Replicates a move of the window to another slice, as an `ADVANCE` command.
 fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
-    let (slice, rebases) = match made {
+    let (slice, len) = match made {
         Move::Stay => return,
-        Move::Advance(slice) => (slice, false),
-        Move::Rebase(slice) => (slice, true),
+        Move::Advance(slice) => (slice, 2),
+        Move::Rebase(slice) => (slice, 3),
     };
     let words = [OwnedString::new(slice.to_string()), OwnedString::new("REBASE")];
     let arguments = [key.name(), words[0].as_arg(), words[1].as_arg()];
-    let arguments = if rebases { &arguments } else { &arguments[..2] };
-    ctx.replicate(T::OWN_PREFIX.name(Verb::Advance).text(), arguments);
+    ctx.replicate(T::OWN_PREFIX.name(Verb::Advance).text(), &arguments[..len]);
 }
 
 /// Replicates the new expiry of a key. Not inlined, because few commands set an expiry.
