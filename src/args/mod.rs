@@ -195,9 +195,6 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun, Opt::WithRoom
 /// The options about items, the last of a command.
 pub const ITEMS: &[Opt] = &[Opt::Width, Opt::Items];
 
-/// The options of `QUERY`.
-pub const QUERY: Allowed<'static> = &[&[Opt::Since], ITEMS];
-
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed<'a> = &'a [&'static [Opt]];
 

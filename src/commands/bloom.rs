@@ -40,8 +40,8 @@ const OF_INSERT: &[Opt] =
 /// RedisBloom reads `EX` as `EXPANSION`.
 const OBEYED_INSERT_OPTIONS: Allowed<'static> = &[OF_INSERT, windows::OF_FILTERS, args::ITEMS];
 
-const RESERVE_OPTIONS: Allowed<'static> = &[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY];
-const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
+const RESERVE_OPTIONS: Allowed<'static> =
+    &[&[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout], windows::OF_FILTERS, args::EXPIRY];
 
 /// Redis 8 lowers any larger error rate of a filter to this rate.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;

@@ -145,13 +145,10 @@ impl Family for Counter {
     fn dispose((): ()) {}
 }
 
-const MEMBERS_OPTIONS: Allowed<'static> = &[&[Opt::Since, Opt::WithAges]];
-const RESERVE_OPTIONS: Allowed<'static> = &[PARAMETERS, windows::OF_COUNTERS, args::EXPIRY];
-
 /// Creates an empty counter: `LC.RESERVE key [ERROR rate] [EXACT limit] [BYTES bytes] [SEED n]
 /// [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, RESERVE_OPTIONS)?;
+    let options = args::options(ctx, args, 2, &[PARAMETERS, windows::OF_COUNTERS, args::EXPIRY])?;
     windows::check_reservation(ctx, &options)?;
     changes::reserve::<Counter>(ctx, args, &Counter::creation(ctx, args, &options)?, options.expiry)
 }
@@ -177,7 +174,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies with the members of an exact counter: `LC.MEMBERS key [SINCE seconds] [WITHAGES]`
 pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, MEMBERS_OPTIONS)?;
+    let options = args::options(ctx, args, 2, &[&[Opt::Since, Opt::WithAges]])?;
     let key = ctx.open(args.get(1), Mode::Read)?;
     let Some(counter) = value::<Counter>(&key)? else {
         ctx.reply_array(0);

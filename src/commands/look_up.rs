@@ -4,7 +4,7 @@ use rollcall_core::unstable::size_limit::try_reserve;
 
 use super::keyspace::value;
 use super::windows::{NO_SINCE, check_since, time_of};
-use crate::args::{self, Items};
+use crate::args::{self, Items, Opt};
 use crate::command_error::CommandError;
 use crate::reply;
 use crate::server::ffi::{Args, Ctx, Mode};
@@ -28,7 +28,7 @@ pub(super) fn mexists<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 /// Replies for each item whether a value contains it, or did in the last seconds: `BF.QUERY key [SINCE seconds]
 /// [WIDTH bytes] ITEMS item [item ...]`
 pub(super) fn query<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, args::QUERY)?;
+    let options = args::options(ctx, args, 2, &[&[Opt::Since], args::ITEMS])?;
     reply_found::<T>(ctx, args, options.items(args)?, options.since)
 }
 

@@ -13,9 +13,6 @@ use crate::command_error::{CommandError, bad, quoted};
 use crate::number::parse_number;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-/// The value of `SINCE` that stands for all members of a counter.
-const ALL: &[u8] = b"-";
-
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
@@ -44,7 +41,8 @@ impl<'a> Operands<'a> {
                 return bad(format!("unknown option {got}: expected SINCE behind {numkeys} keys"));
             }
             let read = |given: Arg<'_>| match given.bytes() {
-                ALL => Ok(None),
+                // All members of the counter.
+                b"-" => Ok(None),
                 _ => args::count(Parameter::Seconds, given).map(Some),
             };
             seconds = try_collect_ok(rest.len(), rest.from(1).iter().map(read))?;
