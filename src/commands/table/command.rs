@@ -14,14 +14,12 @@ use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_comma
 /// The arguments of a command, as the server passes them.
 pub type Argv = *mut *mut RedisModuleString;
 
-/// The function that the server calls to run a command.
-pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, Argv, c_int) -> c_int;
-
 /// A row of the command table.
 pub struct Command {
     /// The name in lower case, as `INFO commandstats` and errors show it.
     pub name: &'static CStr,
-    pub entry: EntryPoint,
+    /// The function that the server calls to run the command.
+    pub entry: unsafe extern "C" fn(*mut RedisModuleCtx, Argv, c_int) -> c_int,
     /// The number of arguments with the command's name; -n means at least n.
     pub arity: c_int,
     pub flags: &'static CStr,
