@@ -81,20 +81,16 @@ pub(crate) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<I
         }
         GOLOMB_RICE => {
             let set_bits = reader.number("set bits")?;
-            let mut bytes = zeroed(num_bits / 8)?;
+            let num_bytes = num_bits / 8;
+            let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");
+            Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;
+            let mut bytes = try_filled(num_bytes as usize, 0u8)?;
             let bits = bytes.view_bits_mut::<Lsb0>();
             golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| bits.set(one as usize, true))?;
             Cow::Owned(bytes)
         }
         form => return Err(Error::corrupt("payload form", format_args!("at most {GOLOMB_RICE}"), form)),
     }))
-}
-
-/// A buffer of zeros. It fails above [`READ_MAX_BYTES`], because a short header must not cause a large allocation.
-fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
-    let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");
-    Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;
-    try_filled(num_bytes as usize, 0)
 }
 
 #[cfg(test)]
@@ -110,8 +106,10 @@ mod tests {
 
     #[test]
     fn so_many_zeros_and_no_more_stand_for_a_payload() {
-        assert_eq!(zeroed(READ_MAX_BYTES).map(|bytes| bytes.len() as u64), Ok(READ_MAX_BYTES));
-        assert!(zeroed(READ_MAX_BYTES + 1).is_err());
+        let zeros = |num_bytes| read(&mut HeaderReader::plain(&[GOLOMB_RICE, 0]), 8 * num_bytes);
+        assert_eq!(zeros(READ_MAX_BYTES), Ok(Some(Cow::Owned(vec![0; READ_MAX_BYTES as usize]))));
+        let expected = "at most 1048576 bytes in Golomb-Rice code";
+        assert_eq!(zeros(READ_MAX_BYTES + 1), Err(Error::corrupt("payload length", expected, READ_MAX_BYTES + 1)));
         assert!(is_inline(WRITTEN_MAX_BYTES) && !is_inline(WRITTEN_MAX_BYTES + 1));
     }
 }
