@@ -312,10 +312,9 @@ impl Slots {
         limit: &impl SizeLimit,
         mut marked: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        let (mut slots, mut next) = ([0; CHUNK], 0);
+        let (mut slots, mut next, ages) = ([0; CHUNK], 0, self.ages);
         let slots = &mut slots[..hashes.len()];
         slots_of(self.layout, hashes, slots);
-        let ages = self.ages;
         if ages.has_tags() {
             // The lists of later segments are short.
             if usize::from(self.end) < EARLY
@@ -351,6 +350,7 @@ impl Slots {
         }
         let mut marks = self.mark_listed(&mut listed[..num_listed], tag, limit)?;
         for key in &others[..num_others] {
+            // These slots have cells, so this cannot fail.
             marks[*key as usize % CHUNK] = self.mark_at(key / CHUNK as u32, (tag, ages), limit).ok()?;
         }
         Some(marks)
@@ -396,7 +396,7 @@ impl Slots {
             return self.mark(slot, tag, limit);
         }
         let num_listed = self.num_listed();
-        self.make_room(num_listed + 1, limit)?;
+        self.make_room(num_listed + 1, |held, more| limit.check(held, more))?;
         let (places, tags) = lists_of(&mut self.later, ages);
         places.copy_within(at..num_listed, at + 1);
         places[at] = self.layout.within(slot);
@@ -428,8 +428,10 @@ impl Slots {
                 new.push((at, key));
             }
         }
+        // If the limit rejects all together, each slot asks it again, which is what counts.
         let mut from = self.num_listed();
-        self.make_room(from + new.len(), limit).ok()?;
+        let ask = |held, more| limit.allows(held, more).then_some(()).ok_or(Error::OutOfMemory { needed_bytes: more });
+        self.make_room(from + new.len(), ask).ok()?;
         let (places, tags) = lists_of(&mut self.later, ages);
         for (&(at, is_marked), key) in found.iter().zip(keys) {
             if is_marked {
@@ -460,17 +462,17 @@ impl Slots {
         ((start + at) as u32, list.get(at) == Some(&place))
     }
 
-    /// Makes room for `len` slots in the lists.
+    /// Makes room for `len` slots in the lists. `check` is called with the bytes of the counter and those to be added.
     ///
     /// # Errors
-    /// The errors of the size limit, and [`Error::OutOfMemory`]. On error the slots are unchanged.
-    fn make_room(&mut self, len: usize, limit: &impl SizeLimit) -> Result<(), Error> {
+    /// The errors of `check`, and [`Error::OutOfMemory`]. On error the slots are unchanged.
+    fn make_room(&mut self, len: usize, check: impl FnOnce(u64, u64) -> Result<(), Error>) -> Result<(), Error> {
         if len <= list_room(self.later.len(), self.ages) {
             return Ok(());
         }
         let held_bytes = own_bytes(self.ages.has_tags()) + Self::STRUCT_BYTES + self.num_bytes();
         let bytes = list_bytes(len, self.ages);
-        limit.check(held_bytes, (bytes - size_of_val(&*self.later)) as u64)?;
+        check(held_bytes, (bytes - size_of_val(&*self.later)) as u64)?;
         let mut later: Box<[u16]> = try_zeroed(bytes / size_of::<u16>())?;
         let ((places, tags), (own_places, own_tags)) = (lists_of(&mut later, self.ages), self.lists());
         places[..own_places.len()].copy_from_slice(own_places);
@@ -583,8 +585,7 @@ impl Slots {
     }
 
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
-        let (window, later) =
-            (try_to_vec(&self.window)?.into_boxed_slice(), try_to_vec(&self.later)?.into_boxed_slice());
+        let (window, later) = (try_to_vec(&self.window)?.into(), try_to_vec(&self.later)?.into());
         Ok(Slots { window, later, estimate: KeptEstimate::none(), ..*self })
     }
 }

@@ -5,6 +5,7 @@ use crate::marks::CHUNK;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Ages with 15 and with 255 tags, of which five are live.
@@ -223,6 +224,19 @@ fn positions_in_lists_are_found_however_they_are_spread() {
     }
 }
 
+/// A limit that counts its rejections, as [`SizeLimit::allows`] says.
+struct Counting(MaxBytes, Cell<u32>);
+
+impl SizeLimit for Counting {
+    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
+        self.0.check(held_bytes, more_bytes).inspect_err(|_| self.1.update(|rejections| rejections + 1))
+    }
+
+    fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
+        self.0.allows(held_bytes, more_bytes)
+    }
+}
+
 proptest! {
     /// Also if a size limit rejects a slot in the middle of a list.
     #[test]
@@ -232,12 +246,14 @@ proptest! {
             for (list, age) in [(&first, 1), (&second, 0), (&first, 0), (&second, 2)] {
                 let tag = ages.tag(age.min(ages.most_age));
                 for chunk in list.chunks(CHUNK) {
-                    let limit = MaxBytes(own_bytes(ages.has_tags()) + Slots::STRUCT_BYTES + by_one.num_bytes() + spare);
+                    let held = own_bytes(ages.has_tags()) + Slots::STRUCT_BYTES + by_one.num_bytes();
+                    let limit = Counting(MaxBytes(held + spare), Cell::default());
                     let (mut marks, mut expected) = (Vec::new(), Vec::new());
                     let hashes: Vec<_> = chunk.iter().map(|&slot| layout.first_hash(slot)).collect();
                     let result = by_list.mark_all(&hashes, tag, &limit, |mark| marks.push(mark));
                     let each = |&slot: &u32| by_one.mark(slot, tag, &limit).map(|mark| expected.push(mark));
                     prop_assert_eq!(result, chunk.iter().try_for_each(each));
+                    prop_assert_eq!(limit.1.get(), 2 * u32::from(expected.len() < chunk.len()));
                     prop_assert!(marks == expected && by_list.has_slots_of(&by_one));
                 }
             }
