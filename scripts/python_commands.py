@@ -267,5 +267,5 @@ if sys.argv[1:] == ["--write"]:
 elif sys.argv[1:]:
     raise SystemExit(__doc__)
 elif drifted:
-    names = [file.name for file in drifted]
-    raise SystemExit(f"python_commands: run scripts/python_commands.py --write: not as written: {names}")
+    stale = [file.name for file in drifted]
+    raise SystemExit(f"python_commands: run scripts/python_commands.py --write: not as written: {stale}")
