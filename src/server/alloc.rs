@@ -106,8 +106,8 @@ unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> boo
 /// Finds the difference between jemalloc's smallest size classes. If it is 8 bytes, a block of 24 bytes takes 24 bytes;
 /// if it is 16, 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
-    // SAFETY: the pointers to the server's functions are filled in while the module loads. The server may lack
-    // `MallocSize`, which is checked, and which changes nothing.
+    // SAFETY: the pointers to the server's functions are filled in while the module loads, and `MallocSize`, which the
+    // server may lack, is checked. `all_blocks` passes allocated blocks.
     let takes_24 = |block| unsafe { raw::RedisModule_MallocSize.is_some_and(|size_of| size_of(block) == 24) };
     // SAFETY: as above.
     let quantum = match unsafe { all_blocks(24, takes_24) } {

@@ -212,8 +212,8 @@ unsafe extern "C" fn defrag<T: Family>(
     value: *mut *mut c_void,
 ) -> c_int {
     let moved = guard("defrag", || {
-        // SAFETY: the server passes the place where it keeps a value of T, and nobody else uses the value during
-        // this call.
+        // SAFETY: the server passes the place where it keeps a value of T, and nobody else uses the value during this
+        // call.
         unsafe {
             let mut cursor: c_ulong = 0;
             if api!(RedisModule_DefragCursorGet(ctx, &mut cursor)) != OK || cursor == 0 {
@@ -221,8 +221,8 @@ unsafe extern "C" fn defrag<T: Family>(
                 *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
             }
             let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
-            // The cursor may come from an earlier value of the key. This does no harm: `relocate` returns false
-            // after the last buffer, and not all buffers need to be moved.
+            // The cursor may come from an earlier value of the key. This does no harm: `relocate` returns false after
+            // the last buffer, and not all buffers need to be moved.
             let mover = Defragmenter::new(ctx);
             while inner.relocate(cursor as usize, &mover) {
                 cursor += 1;
@@ -238,25 +238,25 @@ unsafe extern "C" fn defrag<T: Family>(
 }
 
 /// A value that is being saved to or loaded from an RDB file or a `DUMP` payload.
-pub struct Rdb(*mut RedisModuleIO);
+struct Rdb(*mut RedisModuleIO);
 
 impl Rdb {
     /// Wraps the server's handle.
     ///
     /// # Safety
     /// `io` is the parameter of the running callback. The result does not outlive that callback.
-    pub unsafe fn new(io: *mut RedisModuleIO) -> Self {
+    unsafe fn new(io: *mut RedisModuleIO) -> Self {
         Rdb(io)
     }
 
     /// The name of the key; null if the value is loaded without a key. It lives as long as `io`.
-    pub fn key(&self) -> *const RedisModuleString {
+    fn key(&self) -> *const RedisModuleString {
         // SAFETY: `io` is live, see `new`.
         unsafe { api!(RedisModule_GetKeyNameFromIO(self.0)) }
     }
 
     /// Writes a line with the module's name to the server's log.
-    pub fn log(&self, level: &CStr, message: &str) {
+    fn log(&self, level: &CStr, message: &str) {
         // SAFETY: `io` is live, see `new`, and so is its context.
         unsafe { ffi::log_to(api!(RedisModule_GetContextFromIO(self.0)), level, message) };
     }
