@@ -24,7 +24,7 @@ use std::alloc::Layout;
 
 use digits::value_of;
 use index::Index;
-use record::{Front, MOST_SCANNED, Record, Records, has_item, has_number};
+use record::{Front, MOST_SCANNED, Record, Records, has_item};
 
 use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::params::Room;
@@ -152,7 +152,10 @@ impl Members {
         limit: &impl SizeLimit,
     ) -> Result<Option<Mark>, Error> {
         if self.is_scanned() {
-            return self.add_number(item, tag, room, limit);
+            return match has_item(self.front(), self.numbers(), item) {
+                true => Ok(Some(Mark::Same)),
+                false => self.add_absent(item, 0, tag, room, limit),
+            };
         }
         let hash = self.hash_of(item);
         match self.offset_of(item, hash) {
@@ -166,7 +169,7 @@ impl Members {
     ///
     /// # Errors
     /// The errors of [`Self::add`].
-    #[inline]
+    #[inline(never)]
     pub(in crate::counting) fn add_absent(
         &mut self,
         item: &[u8],
@@ -179,35 +182,10 @@ impl Members {
             0 => Record::first(item),
             _ => (Record::of(item, self.prefix()), &[][..]),
         };
-        self.add_record(&record, prefix, hash, tag, room, limit)
-    }
-
-    /// Does the same as [`Self::add`] for a set of numbers without an index.
-    #[inline(never)]
-    fn add_number(&mut self, item: &[u8], tag: u8, room: Room, limit: &impl SizeLimit) -> Result<Option<Mark>, Error> {
-        let record = Record::of(item, self.prefix());
-        let number = record.number(self.prefix());
-        match number.is_some_and(|number| has_number(self.front(), self.numbers(), number)) {
-            true => Ok(Some(Mark::Same)),
-            false => self.add_record(&record, &[], 0, tag, room, limit),
-        }
-    }
-
-    // This method is inlined, so that the record stays in registers.
-    #[inline(always)]
-    fn add_record(
-        &mut self,
-        record: &Record<'_>,
-        prefix: &[u8],
-        hash: u64,
-        tag: u8,
-        room: Room,
-        limit: &impl SizeLimit,
-    ) -> Result<Option<Mark>, Error> {
         if !self.has_room_for(record.counted_bytes(), room) {
             return Ok(None);
         }
-        self.insert(record, prefix, hash, tag, limit)?;
+        self.insert(&record, prefix, hash, tag, limit)?;
         Ok(Some(Mark::New))
     }
 

@@ -537,12 +537,6 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Whether `wanted` is one of these numbers, which have the width of `front`.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
-pub(super) fn has_number(front: Front<'_>, numbers: &[u8], wanted: u64) -> bool {
-    front.has(numbers, wanted)
-}
-
 /// Whether `item` is one of these numbers, which have the width of `front`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
 pub(super) fn has_item(front: Front<'_>, numbers: &[u8], item: &[u8]) -> bool {
