@@ -120,6 +120,7 @@ macro_rules! rows {
             use $crate::server::ffi::{self, RedisModuleCtx};
 
             unsafe extern "C" fn entry(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
+                let handler = $handler;
                 // SAFETY: the server calls this with the context and the arguments of a command.
                 unsafe {
                     if let Keys::Numbered = Keys::$keys
@@ -127,7 +128,7 @@ macro_rules! rows {
                     {
                         return ffi::OK;
                     }
-                    command::call(ctx, argv, argc, Kind::$kind, $arity, $handler)
+                    command::call(ctx, argv, argc, Kind::$kind, $arity, handler)
                 }
             }
             Command {
