@@ -147,9 +147,11 @@ impl Spec {
     /// # Errors
     /// [`Error::Incompatible`].
     pub(super) fn check_mergeable(&self, theirs: &Self) -> Result<(), Error> {
-        if let (Some(ours), Some(theirs)) = (&self.classic, &theirs.classic) {
-            let [ours, theirs] = [ours.shape, theirs.shape].map(|shape| format!("{shape:?}"));
-            return Error::check_same(Parameter::Shape, ours, theirs);
+        if let (Some(Classic { shape: ours, .. }), Some(Classic { shape: theirs, .. })) =
+            (&self.classic, &theirs.classic)
+        {
+            let equal = || Error::incompatible(Parameter::Shape, format_args!("{ours:?}"), format_args!("{theirs:?}"));
+            return if ours == theirs { Ok(()) } else { Err(equal()) };
         }
         Error::check_same(Parameter::Capacity, self.capacity, theirs.capacity)?;
         Error::check_same(Parameter::ErrorRate, self.error_rate, theirs.error_rate)
