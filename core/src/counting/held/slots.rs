@@ -222,8 +222,7 @@ impl Slots {
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
     }
 
-    /// For each segment of the bitmap, its number and the form in which its marked slots are stored. Segments without
-    /// marked slots may be left out.
+    /// The number of each segment, and the form in which its marked slots are stored. Empty segments may be left out.
     pub(in crate::counting) fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
         let mut cells = self.window.chunks_exact(segment_words(self.layout, self.ages));
         let (mut places, mut tags) = self.lists();
