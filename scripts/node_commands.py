@@ -74,10 +74,11 @@ def apart(command, arguments):
     """The types of options of this command that exclude others."""
     tokens = {part[:-1] for one in arguments for part in layouts(one)}
     for described, others in TABLE["apart"].items():
-        only, _, token = described.rpartition(" ")
+        only, _, option = described.rpartition(" ")
+        token, *beside = option.split(":")
         if token in tokens and only in ("", command):
             excluded = " | ".join(map(json.dumps, others))
-            yield f"Apart<{json.dumps(token)}, {excluded}>"
+            yield f"Apart<{', '.join([json.dumps(token), excluded, *map(json.dumps, beside)])}>"
 
 
 def layouts(option):

@@ -10,14 +10,16 @@ export type BfAdmitOptions =
   & Block<{ WINDOW: number }, { SLICES?: number; REFRESH?: boolean } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
   & Apart<"VOLATILE", "EX" | "PX" | "EXAT" | "PXAT">
-  & Apart<"NONSCALING", "WINDOW">;
+  & Apart<"NONSCALING", "WINDOW">
+  & Apart<"LAYOUT", "WINDOW", "lines">;
 
 export type BfInsertOptions =
   & { CAPACITY?: number; ERROR?: number; EXPANSION?: number; NOCREATE?: boolean; NONSCALING?: boolean; SEED?: number | bigint; LAYOUT?: "lines" | "classic"; WIDTH?: number }
   & Block<{ WINDOW: number }, { SLICES?: number; REFRESH?: boolean } & OneOf<{ MANUAL: boolean; VOLATILE: boolean }>>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
   & Apart<"VOLATILE", "EX" | "PX" | "EXAT" | "PXAT">
-  & Apart<"NONSCALING", "WINDOW">;
+  & Apart<"NONSCALING", "WINDOW">
+  & Apart<"LAYOUT", "WINDOW", "lines">;
 
 export type BfQueryOptions =
   & { SINCE?: number; WIDTH?: number };
@@ -27,6 +29,7 @@ export type BfReserveOptions =
   & Block<{ WINDOW: number }, { MANUAL?: boolean; SLICES?: number; REFRESH?: boolean }>
   & OneOf<{ EX: number; PX: number; EXAT: number; PXAT: number }>
   & Apart<"NONSCALING", "WINDOW">
+  & Apart<"LAYOUT", "WINDOW", "lines">
   & Apart<"NONSCALING", "EXPANSION">;
 
 export interface Filters {

@@ -11,8 +11,10 @@ export type OneOf<T> = None<T> | { [Option in keyof T]: Pick<T, Option> & None<O
 /** The option of `Need`, with any of `More`; or none of them. */
 export type Block<Need, More> = (Need & More) | None<Need & More>;
 
-/** The option A, or options of B; not both. */
-export type Apart<A extends string, B extends string> = { [Option in A]?: never } | { [Option in B]?: never };
+/** The option A, or options of B; not both, but A with the value `Beside`. */
+export type Apart<A extends string, B extends string, Beside = never> =
+  | { [Option in A]?: Beside }
+  | { [Option in B]?: never };
 
 /** A command: its name, the parts of its layout, and how its reply is read. */
 export interface Row<Kind extends string = string> {

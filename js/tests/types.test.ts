@@ -44,6 +44,9 @@ export async function typed(io: Redis | Cluster) {
     void bf.insert("key", "ann", { NONSCALING: true, EXPANSION: 2 });
     // @ts-expect-error NONSCALING with EXPANSION, which only the other commands ignore
     void bf.reserve("key", 0.01, 1000, { NONSCALING: true, EXPANSION: 2 });
+    void bf.insert("key", "ann", { LAYOUT: "lines", WINDOW: 60 });
+    // @ts-expect-error RedisBloom's layout has no windows
+    void bf.insert("key", "ann", { LAYOUT: "classic", WINDOW: 60 });
     // @ts-expect-error LIMIT is required
     void lc.admit("key", "ann", {});
     // @ts-expect-error a number is no member
