@@ -216,8 +216,8 @@ fn mapped(text: &str) -> Vec<String> {
 #[test]
 fn the_table_of_benchmarks_has_a_figure_of_every_row_on_every_server() {
     let documents = documents();
-    let (in_readme, on_page) =
-        (&["Redis 8.2.3", "Redis 8.2.3 with huge pages"][..], &["Redis 7.0.15", "Redis 8.2.3", "Redis 8.10.2"][..]);
+    let in_readme = &["Redis 8.2.3", "Redis 8.2.3 with huge pages"][..];
+    let on_page = &["Redis 7.0.15", "Redis 8.2.3", "Redis 8.10.2", "Redis 8.2.3 without AVX-512"][..];
     for (page, part, rows, servers) in
         [("docs/benchmarks.md", "rows", 10, on_page), ("README.md", "speed", 6, in_readme)]
     {
@@ -230,7 +230,16 @@ fn the_table_of_benchmarks_has_a_figure_of_every_row_on_every_server() {
             let column = lines[0].split('|').position(|head| head.trim() == *server);
             let column = column.unwrap_or_else(|| panic!("{page}: no column {server}"));
             let empty = |line: &&&str| line.split('|').nth(column).is_none_or(|cell| cell.trim().is_empty());
-            assert_none(&lines[2..].iter().filter(empty).map(|line| format!("{page}: {line}")).collect::<Vec<_>>());
+            // The rows of WIDTH are younger than the columns with AVX-512, as the page says.
+            let is_due = |line: &&&str| server.ends_with("without AVX-512") || !line.contains("WIDTH");
+            assert_none(
+                &lines[2..]
+                    .iter()
+                    .filter(is_due)
+                    .filter(empty)
+                    .map(|line| format!("{page}: {line}"))
+                    .collect::<Vec<_>>(),
+            );
         }
     }
 }
