@@ -343,10 +343,38 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
     let payloads = args.from(2).bytes().zip(1..);
     let read = payloads.map(|(payload, number)| from_payload::<T>(payload, number, &limit));
     let sources = try_collect_ok(args.len() - 2, read)?;
-    let united = unite(ctx, args, &mut destination, &try_collect(sources.len(), &sources)?, &limit)?;
+    let united = match unite(ctx, args, &mut destination, &try_collect(sources.len(), &sources)?, &limit) {
+        Ok(united) => united,
+        Err(error) => {
+            let base = value::<T>(&destination)?.or(sources.first());
+            return Err(base.and_then(|base| differing(ctx, base, &sources, &limit, &error)).unwrap_or(error));
+        }
+    };
     sources.into_iter().for_each(dispose);
     united.announce(ctx, args, destination.close(), Verb::MergeDump);
     Ok(())
+}
+
+/// The error of a merge that failed with `error`, with the number of the first payload that `base` alone cannot be
+/// merged with. `None` if no single payload is the reason.
+fn differing<T: Family>(
+    ctx: Ctx,
+    base: &T,
+    payloads: &[T],
+    limit: &ServerLimit,
+    error: &CommandError,
+) -> Option<CommandError> {
+    if !matches!(error, CommandError::Core(Error::Incompatible { .. })) {
+        return None;
+    }
+    let merged = |payload| {
+        base.merging(&[payload], time_of_change(ctx, base))?;
+        T::union(base, &[payload], limit).map(dispose)
+    };
+    payloads.iter().zip(1..).find_map(|(payload, number)| match merged(payload) {
+        Err(error @ Error::Incompatible { .. }) => Some(CommandError::Payload(number, error)),
+        _ => None,
+    })
 }
 
 /// What a merge did to its destination.

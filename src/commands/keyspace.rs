@@ -83,7 +83,10 @@ pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &Serve
             return bad(format!("payload {number}: {why}"));
         }
     };
-    if value.prefix() == Prefix::Bf && !serves_classic() { Err(no_classic()) } else { Ok(value) }
+    if value.prefix() == Prefix::Bf && !serves_classic() {
+        return bad(format!("payload {number}: {}", no_classic().text(T::KIND).trim_start_matches("ERR ")));
+    }
+    Ok(value)
 }
 
 pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {

@@ -74,6 +74,10 @@ fn there_are_no_classic_filters_beside_another_module() {
     // RESTORE rejects a payload of a classic filter.
     let payload = other.dump("classic");
     assert!(error_text(&client.restore("k", &payload)).is_some());
+    other.expect("BF.RESERVE lines 0.01 100000 LAYOUT lines", "+OK");
+    let reply = client.call(&[&b"RF.MERGEDUMP"[..], b"k", &other.dump("lines"), &payload]);
+    let error = error_text(&reply).expect("an error");
+    assert!(error.starts_with("ERR payload 2: no classic filter with commands beside"), "{error}");
     client.expect("EXISTS k", "0");
 }
 

@@ -128,7 +128,7 @@ fn what_is_wrong_is_named_and_nothing_changes() {
         (&string, "ERR payload 2: expected a counter, got a value of another type"),
         (&loading, "ERR payload 2: value: expected a complete one, got one that is still loading: 0 of "),
         (cut, "ERR payload 2: ends at byte "),
-        (&seeded, "ERR counters differ in seed: 0 and 9"),
+        (&seeded, "ERR payload 2: counters differ in seed: 0 and 9"),
     ] {
         let reply = merge_dump(&mut client, "LC", "counter", &[&whole, payload]);
         let error = error_text(&reply).unwrap_or_else(|| panic!("{expected}: {}", show(&reply)));
@@ -147,6 +147,9 @@ fn what_is_wrong_is_named_and_nothing_changes() {
     }
     client.cmd("BF.RESERVE large 0.01 1000000");
     let large = client.dump("large");
+    let reply = merge_dump(&mut client, "BF", "filter", &[&filter, &large]);
+    let expected = "ERR payload 2: filters differ in capacity: 100 and 1000000";
+    assert_eq!(error_text(&reply).as_deref(), Some(expected), "{}", show(&reply));
     client.cmd("CONFIG SET rollcall.max-key-bytes 1mb");
     let reply = merge_dump(&mut client, "BF", "missing", &[&filter, &large]);
     let expected = "ERR payload 2: the filter needs ";
