@@ -183,7 +183,10 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for part in range(4):
         # Spark cannot read a column of `arrow.uuid`: it has no such type.
         table = arrow().set_column(4, "uuid", pa.array([row["uuid"] for row in TABLE]))
-        parquet.write_table(table.slice(part * ROWS // 4, ROWS // 4), path / f"{part}.parquet")
+        # Snappy, the default, cannot be read where Debian's `musl` is installed: snappy-java 1.1.10.8 of Spark 4.3.0
+        # then takes its library for musl.
+        rows = table.slice(part * ROWS // 4, ROWS // 4)
+        parquet.write_table(rows, path / f"{part}.parquet", compression="zstd")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2,2]").config("spark.ui.enabled", False)
     spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
