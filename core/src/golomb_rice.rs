@@ -112,17 +112,22 @@ pub(crate) fn flip_front<'a>(bytes: &'a [u8], num_ones: u64, words: &mut [u64]) 
 
 /// What a byte of codes with 1, 2 or 3 low bits means. The index is the byte plus 256 times a state: 0 between codes
 /// and among the ones of a code, or 1 plus the number of low bits before. A value is the positions that end in the byte
-/// (from bit 16 on), the state after it (from bit 8 on), and how far it moves the next position (at most 64).
+/// (from bit 7 on), and how far it moves the next position (at most 64).
 ///
-/// Such short codes come in large numbers. Decoded one by one, each would wait for the one before.
-static STEPS: [[u64; 1024]; 3] = [steps(1), steps(2), steps(3)];
+/// The second table has the states after a byte, times 8: from bit 8 s on, the one after state s. So the next state
+/// takes a single shift.
+///
+/// Such short codes come in large numbers. Decoded one by one, or looked up by a state that was looked up, each would
+/// wait for the one before.
+static STEPS: [([[u64; 256]; 4], [u32; 256]); 3] = [steps(1), steps(2), steps(3)];
 
-const fn steps(low_bits: usize) -> [u64; 1024] {
-    let (mut steps, mut index) = ([0; 1024], 0);
+const fn steps(low_bits: usize) -> ([[u64; 256]; 4], [u32; 256]) {
+    let (mut steps, mut states, mut index) = ([[0; 256]; 4], [0; 256], 0);
     while index < (low_bits + 1) << 8 {
-        let (mut state, mut next, mut ones, mut bit) = (index >> 8, 0, 0, 0);
+        let (byte, before) = (index & 0xff, index >> 8);
+        let (mut state, mut next, mut ones, mut bit) = (before, 0, 0, 0);
         while bit < u8::BITS {
-            let is_one = index >> bit & 1;
+            let is_one = byte >> bit & 1;
             next += if state > 0 { is_one << (state - 1) } else { is_one << low_bits };
             state += if state > 0 { 1 } else { 1 - is_one };
             if state > low_bits {
@@ -131,10 +136,11 @@ const fn steps(low_bits: usize) -> [u64; 1024] {
             }
             bit += 1;
         }
-        steps[index] = ones << 16 | (state << 8 | next) as u64;
+        steps[before][byte] = ones << 7 | next as u64;
+        states[byte] |= (state as u32) << 3 << (8 * before);
         index += 1;
     }
-    steps
+    (steps, states)
 }
 
 /// Reads the codes of ascending positions below `num_bits`.
@@ -167,7 +173,11 @@ impl<'a> Codes<'a> {
             next = next.saturating_add(skipped).min(num_bits);
             // Local variables stay in registers.
             let Bits { mut pending, mut len, .. } = bits;
-            while left > 0 && pending.trailing_zeros() + low_bits < len {
+            // `pending` nearly always has four codes, so a processor can predict when to load bytes.
+            for _ in 0..4 {
+                if left == 0 || pending.trailing_zeros() + low_bits >= len {
+                    break;
+                }
                 let high = pending.trailing_zeros();
                 let low = !(pending >> high >> 1) & ((1 << low_bits) - 1);
                 let one = next + (u64::from(high) << low_bits | low);
@@ -188,8 +198,8 @@ impl<'a> Codes<'a> {
     /// Flips the bits of `words` at the positions of the codes, byte by byte, until few codes, bytes or words are left.
     /// `GROUP` bytes move the next position by at most 64.
     #[inline(always)]
-    fn flip<const GROUP: usize>(&mut self, steps: &[u64; 1024], words: &mut [u64]) {
-        let (mut at, mut word, mut step) = (0, words.first().copied().unwrap_or(0), 0);
+    fn flip<const GROUP: usize>(&mut self, (steps, states): &([[u64; 256]; 4], [u32; 256]), words: &mut [u64]) {
+        let (mut at, mut word, mut state) = (0, words.first().copied().unwrap_or(0), 0);
         // A byte ends at most four codes.
         while self.left > 4 * GROUP as u64
             && let (Some((group, rest)), Some(&after)) =
@@ -197,10 +207,12 @@ impl<'a> Codes<'a> {
         {
             let (mut ones, mut moved) = (0, 0);
             for &byte in group {
-                step = steps[step as usize & 0x300 | usize::from(byte)];
-                ones |= step >> 16 << moved;
-                moved += step & 0x7f;
+                let step = steps[state as usize >> 3 & 3][usize::from(byte)];
+                state = states[usize::from(byte)].wrapping_shr(state);
+                ones |= (step >> 7).wrapping_shl(moved as u32);
+                moved = step.wrapping_add(moved);
             }
+            moved &= 0x7f;
             let shift = self.next % u64::from(u64::BITS);
             word ^= ones << shift;
             words[at] = word;
@@ -215,7 +227,7 @@ impl<'a> Codes<'a> {
             *last = word;
         }
         // The bits that were read of an unfinished code, with zeros for its low bits, which `next` includes.
-        self.bits.len = step as u32 >> 8 & 3;
+        self.bits.len = state >> 3 & 3;
         self.bits.pending = (1 << self.bits.len) - 1;
     }
 }
