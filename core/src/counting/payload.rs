@@ -120,8 +120,9 @@ fn append_tags(bytes: &mut Vec<u8>, tags: &[u8], ages: Ages) {
 /// [`Error::Corrupt`] names what is wrong. [`Error::OutOfMemory`].
 pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Slots, Error> {
     let mut slots = Slots::with_counts(layout, counts, ages)?;
-    let (all, scratch) = (layout.slots() as usize, if ages.has_tags() { layout.slots() as usize } else { 0 });
-    let (mut words, mut tags) = (try_filled(scratch / bits::WORD_BITS, 0)?, try_filled(scratch + 1, 0)?);
+    let all = layout.slots() as usize;
+    let (num_words, num_tags) = if ages.has_tags() { (all / bits::WORD_BITS, all + 1) } else { (0, 0) };
+    let (mut words, mut tags) = (try_filled(num_words, 0)?, try_filled(num_tags, 0)?);
     let mut rest = payload;
     for segment in (0..layout.num_segments()).filter(|&segment| counts.get(segment) > 0) {
         let count = counts.get(segment);
