@@ -144,54 +144,60 @@ impl Counter {
         result
     }
 
-    /// Makes `newest` the newest slice; no counter may have a later one. Then adds the members of `others`, each in the
-    /// slice in which it was last added. If the counter estimates and has no window, the lower bound of its number of
-    /// members becomes at least `lower_bound`. Returns whether members or this bound changed.
+    /// A copy of the counter with `newest` as the newest slice, which no counter may exceed, and with the members of
+    /// `others`, each in the slice in which it was last added. If the copy estimates and has no window, the lower bound
+    /// of its number of members is at least `lower_bound`. Also returns whether `others` changed members or this bound.
     ///
     /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error some members may have been added.
-    pub(super) fn add_members(
-        &mut self,
+    /// The errors of `limit`, and [`Error::OutOfMemory`].
+    pub(super) fn with_members(
+        &self,
         others: &[&Counter],
         newest: u64,
         lower_bound: u32,
         limit: &impl SizeLimit,
-    ) -> Result<bool, Error> {
-        self.advance(newest);
+    ) -> Result<(Counter, bool), Error> {
+        if newest > self.reached() {
+            let mut later = self.try_clone()?;
+            later.advance(newest);
+            return later.with_members(others, newest, lower_bound, limit);
+        }
         // A window has at most 254 slices. So in a counter that is 255 slices behind, all members have expired.
         let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
-        let mut changed = false;
         if self.is_exact() && others.iter().all(|other| other.set_bits() == 0) {
+            let (mut copy, mut changed) = (self.try_clone()?, false);
             for other in others {
                 let ages = other.ages();
                 for (tag, member) in other.held.members().into_iter().flat_map(|members| members.iter()) {
                     let age = ages.age(tag).saturating_add(behind(other));
                     if age <= self.ages().most_age {
                         let tag = self.ages().tag(age);
-                        changed |= self.add_tagged(member.text_in(&mut [0; 64]), tag, limit)? != Mark::Same;
+                        changed |= copy.add_tagged(member.text_in(&mut [0; 64]), tag, limit)? != Mark::Same;
                     }
                 }
             }
-        } else {
-            // At least one of the counters has only a bitmap, so all are merged as bitmaps.
-            let mut union = Slots::wide(self.layout(), self.ages())?;
-            for other in std::iter::once(&*self).chain(others.iter().copied()) {
-                other.mark_in(&mut union, self.ages().most_age.checked_sub(behind(other)), behind(other));
+            if let (Held::Estimating(slots), None) = (&mut copy.held, &self.ring) {
+                changed |= slots.raise_lower_bound(lower_bound);
             }
-            let set_bytes = self.held.num_bytes();
-            let slots = union.formed(|bytes| match bytes.saturating_sub(set_bytes) {
-                0 => Ok(()),
-                more_bytes => limit.check(self.num_bytes(), more_bytes),
-            })?;
-            changed = self.held.slots().is_none_or(|own| !own.has_slots_of(&slots));
-            if changed {
-                self.held = Held::Estimating(Box::new(slots));
-            }
+            return Ok((copy, changed));
         }
-        if let (Held::Estimating(slots), None) = (&mut self.held, &self.ring) {
-            changed |= slots.raise_lower_bound(lower_bound);
+        // At least one of the counters has only a bitmap, so all are merged as bitmaps.
+        let mut union = Slots::wide(self.layout(), self.ages())?;
+        for other in std::iter::once(self).chain(others.iter().copied()) {
+            other.mark_in(&mut union, self.ages().most_age.checked_sub(behind(other)), behind(other));
         }
-        Ok(changed)
+        let set_bytes = self.held.num_bytes();
+        let mut slots = union.formed(|bytes| match bytes.saturating_sub(set_bytes) {
+            0 => Ok(()),
+            more_bytes => limit.check(self.num_bytes(), more_bytes),
+        })?;
+        if self.ring.is_none() {
+            slots.raise_lower_bound(lower_bound);
+        }
+        let is_same = |own: &Slots| own.lower_bound >= slots.lower_bound && own.has_slots_of(&slots);
+        let changed = !self.held.slots().is_some_and(is_same);
+        let held = Held::Estimating(Box::new(slots));
+        Ok((Counter { spec: self.spec.clone(), held, ring: self.ring.clone() }, changed))
     }
 
     /// Sets in the bitmap `union` the bits of the members that were last added at most `most_age` slices ago. `None`

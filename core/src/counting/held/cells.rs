@@ -10,7 +10,7 @@ use multiversion::multiversion;
 use crate::bits;
 use crate::counting::held::ring::Ages;
 use crate::counting::layout::Layout;
-use crate::marks::Marks;
+use crate::marks::{self, CHUNK, Marks};
 use crate::window::Mark;
 
 /// The number of slots in a list that are compared at once in a search.
@@ -45,12 +45,16 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
 /// Calls `visit` with the index and the slice tag of each marked slot of the bitmap, in ascending order.
 pub(in crate::counting) fn for_each(cells: &[u64], ages: Ages, mut visit: impl FnMut(usize, u8)) {
     let (bits, modulus) = (ages.cell_bits(), u64::from(ages.modulus));
-    for (start, &cells) in (0..).step_by(bits::WORD_BITS).zip(cells) {
-        let mut rest = cells;
-        while rest != 0 {
-            let at = rest.trailing_zeros() as usize & !(bits - 1);
-            visit((start + at) >> bits.trailing_zeros(), (rest >> at & modulus) as u8);
-            rest &= !(modulus << at);
+    for (start, words) in (0..).step_by(CHUNK * bits::WORD_BITS).zip(cells.chunks(CHUNK)) {
+        // In a sparse bitmap, most words are 0. A processor could not predict where the others are.
+        let some = (0..).zip(words).fold(0, |some, (number, &word)| some | Marks::from(word != 0) << number);
+        for number in marks::marked(some) {
+            let mut rest = words[number];
+            while rest != 0 {
+                let at = rest.trailing_zeros() as usize & !(bits - 1);
+                visit((start + number * bits::WORD_BITS + at) >> bits.trailing_zeros(), (rest >> at & modulus) as u8);
+                rest &= !(modulus << at);
+            }
         }
     }
 }

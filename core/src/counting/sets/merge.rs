@@ -1,5 +1,6 @@
 //! Merges of counters. With windows, a member keeps the latest slice in which it was added to any of the counters.
 
+use std::borrow::Cow;
 use std::iter::once;
 
 use crate::counting::counter::Counter;
@@ -36,22 +37,28 @@ impl Counter {
         // The server's limit measures the used memory at its first check. So the first check comes before the copy
         // takes memory.
         limit.check(0, 0)?;
-        let mut copy = self.try_clone()?;
-        copy.make(before);
-        let newest = copy.reached().max(newest(others));
+        let (moved, folded);
+        let mut own = self;
+        if before != Move::Stay {
+            let mut copy = self.try_clone()?;
+            copy.make(before);
+            moved = copy;
+            own = &moved;
+        }
+        let newest = own.reached().max(newest(others));
         // Counters whose members have all expired are left out, so they do not affect the layout of the bitmap.
         let live = others.iter().copied().filter(|counter| counter.is_live_at(newest, self.ages().most_age));
         let live = try_collect(others.len(), live)?;
         let with_slots = live.iter().copied().filter(|counter| counter.set_bits() > 0);
         let coarsest = once(self).chain(with_slots).min_by_key(|counter| counter.layout()).unwrap_or(self);
-        let (is_later, is_folded) = (newest > copy.reached(), coarsest.layout() != self.layout());
+        let (is_later, is_folded) = (newest > own.reached(), coarsest.layout() != self.layout());
         if is_folded {
-            let mut folded = Counter::empty(coarsest.params_for(self), copy.ring().copied())?;
-            folded.add_members(&[&copy], copy.reached(), 0, limit)?;
-            copy = folded;
+            let empty = Counter::empty(coarsest.params_for(self), own.ring().copied())?;
+            (folded, _) = empty.with_members(&[own], own.reached(), 0, limit)?;
+            own = &folded;
         }
-        let changed = copy.add_members(&live, newest, lower_bound, limit)? || is_later || is_folded;
-        Ok((copy, changed))
+        let (merged, changed) = own.with_members(&live, newest, lower_bound, limit)?;
+        Ok((merged, changed || is_later || is_folded))
     }
 
     /// The union of `first` and `others`. It has the parameters of `first`. But if any of the counters estimate and
@@ -102,8 +109,8 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
     let windows = counters.iter().map(|counter| counter.window());
     let lengths = windows.clone().map(|window| match window {
-        Some(window) => format!("slices of {} s", window.slice_seconds()),
-        None => "no window".to_owned(),
+        Some(window) => Cow::Owned(format!("slices of {} s", window.slice_seconds())),
+        None => Cow::Borrowed("no window"),
     });
     check_same(Parameter::Window, lengths)?;
     check_same(
