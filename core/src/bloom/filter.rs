@@ -190,6 +190,22 @@ impl BloomFilter {
         }
     }
 
+    /// The bytes of each sub-filter. End to end, they are the payload of the filter.
+    pub(crate) fn bitmaps(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.chain().iter().map(SubFilter::as_bytes)
+    }
+
+    /// The index of the sub-filter that has byte `position` of the payload, and the byte's offset in the sub-filter.
+    fn place_of(&self, position: u64) -> Option<(usize, u64)> {
+        let mut offset = position;
+        let index = self.bitmaps().position(|bytes| {
+            let is_before = offset < bytes.len() as u64;
+            offset -= if is_before { 0 } else { bytes.len() as u64 };
+            is_before
+        });
+        index.map(|index| (index, offset))
+    }
+
     /// What only a windowed filter has: its window, and the list of its slices that have items.
     #[inline(always)]
     fn ring(&self) -> Option<&Generations> {

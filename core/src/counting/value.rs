@@ -265,7 +265,7 @@ impl Value for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        if self.is_inline() { Payload::of_bytes(&[]) } else { Payload::of_bytes(self.payload_part()) }
+        if self.is_inline() { Payload::none() } else { Payload::of_bytes(self.payload_part()) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -2,30 +2,25 @@
 
 use std::borrow::Cow;
 
-/// The bitmaps of a filter. A list of them would be an allocation, which can fail.
-pub(crate) trait Bitmaps: Sync {
-    fn bitmap(&self, index: usize) -> Option<&[u8]>;
-}
-
-/// The bulk of a stored value: bitmaps end to end, or the bytes of a counter.
+/// The bulk of a stored value: the bitmaps of a filter end to end, or the bytes of a counter.
 pub struct Payload<'a> {
-    parts: Parts<'a>,
+    parts: Vec<Cow<'a, [u8]>>,
     /// The number of payload bytes: while a value is being loaded, those received so far.
     end: u64,
 }
 
-enum Parts<'a> {
-    Bitmaps(&'a dyn Bitmaps),
-    Bytes(Cow<'a, [u8]>),
-}
-
 impl<'a> Payload<'a> {
-    pub(crate) fn of_bitmaps(bitmaps: &'a dyn Bitmaps) -> Self {
-        Payload { parts: Parts::Bitmaps(bitmaps), end: u64::MAX }
+    pub(crate) fn of_bitmaps(bitmaps: impl Iterator<Item = &'a [u8]>) -> Self {
+        Payload { parts: bitmaps.map(Cow::Borrowed).collect(), end: u64::MAX }
     }
 
     pub(crate) fn of_bytes(bytes: impl Into<Cow<'a, [u8]>>) -> Self {
-        Payload { parts: Parts::Bytes(bytes.into()), end: u64::MAX }
+        Payload { parts: vec![bytes.into()], end: u64::MAX }
+    }
+
+    /// The payload of a value whose header contains everything.
+    pub(crate) fn none() -> Self {
+        Payload { parts: Vec::new(), end: 0 }
     }
 
     /// The first `len` bytes of the payload.
@@ -36,7 +31,7 @@ impl<'a> Payload<'a> {
 
     /// Length in bytes.
     pub fn len(&self) -> u64 {
-        (0..).map_while(|index| self.part_len(index)).sum::<u64>().min(self.end)
+        self.parts.iter().map(|part| part.len() as u64).sum::<u64>().min(self.end)
     }
 
     /// Whether the payload is empty.
@@ -46,62 +41,36 @@ impl<'a> Payload<'a> {
 
     /// At most `max_bytes` bytes from `position` on, all from the same bitmap; empty at the end of the payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
-        let (mut index, mut start) = (0, 0);
-        while let Some(len) = self.part_len(index)
-            && position >= start + len
-        {
-            (index, start) = (index + 1, start + len);
+        let mut start = 0;
+        for part in &self.parts {
+            let len = part.len() as u64;
+            let end = self.end.min(position.saturating_add(max_bytes as u64)).min(start + len);
+            if position < end {
+                let range = (position - start) as usize..(end - start) as usize;
+                return match part {
+                    Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[range]),
+                    Cow::Owned(bytes) => Cow::Owned(bytes[range].to_vec()),
+                };
+            }
+            start += len;
         }
-        self.piece_of(index, start, position, max_bytes)
+        Cow::default()
     }
 
-    /// All pieces of at most `max_bytes` bytes, with their positions, in linear time.
+    /// All pieces of at most `max_bytes` bytes, with their positions.
     pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
-        let (mut index, mut start, mut position) = (0, 0, 0);
+        let mut position = 0;
         std::iter::from_fn(move || {
-            while let Some(len) = self.part_len(index)
-                && position == start + len
-            {
-                (index, start) = (index + 1, position);
-            }
-            let (at, piece) = (position, self.piece_of(index, start, position, max_bytes));
+            let (at, piece) = (position, self.piece(position, max_bytes));
             position += piece.len() as u64;
             (!piece.is_empty()).then_some((at, piece))
         })
-    }
-
-    fn part_len(&self, index: usize) -> Option<u64> {
-        match &self.parts {
-            Parts::Bitmaps(all) => all.bitmap(index).map(|bitmap| bitmap.len() as u64),
-            Parts::Bytes(bytes) => (index == 0).then_some(bytes.len() as u64),
-        }
-    }
-
-    /// Like [`Self::piece`], from the bitmap `index`, which begins at `start`, not after `position`.
-    fn piece_of(&self, index: usize, start: u64, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
-        let len = self.part_len(index).unwrap_or(0);
-        let end = self.end.min(position.saturating_add(max_bytes as u64)).min(start + len);
-        if position >= end {
-            return Cow::default();
-        }
-        let range = (position - start) as usize..(end - start) as usize;
-        match &self.parts {
-            Parts::Bitmaps(all) => Cow::Borrowed(&all.bitmap(index).unwrap_or_default()[range]),
-            Parts::Bytes(Cow::Borrowed(bytes)) => Cow::Borrowed(&bytes[range]),
-            Parts::Bytes(Cow::Owned(bytes)) => Cow::Owned(bytes[range].to_vec()),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Bitmaps for Vec<Vec<u8>> {
-        fn bitmap(&self, index: usize) -> Option<&[u8]> {
-            self.get(index).map(Vec::as_slice)
-        }
-    }
 
     /// Bitmaps of 8, 16, 24, 8 and so on bytes. All bytes of a bitmap are its index.
     fn bitmaps(count: usize) -> Vec<Vec<u8>> {
@@ -111,7 +80,7 @@ mod tests {
     #[test]
     fn pieces_lie_within_a_bitmap() {
         let bitmaps = bitmaps(4);
-        let payload = || Payload::of_bitmaps(&bitmaps);
+        let payload = || Payload::of_bitmaps(bitmaps.iter().map(Vec::as_slice));
         let pieces: Vec<_> = payload().pieces(12).map(|(position, piece)| (position, piece.into_owned())).collect();
         let expected = [(0, 0, 8), (8, 1, 12), (20, 1, 4), (24, 2, 12), (36, 2, 12), (48, 3, 8)];
         assert_eq!(pieces, expected.map(|(position, index, len)| (position, vec![index; len])));
@@ -130,7 +99,7 @@ mod tests {
         let bitmaps = bitmaps(4);
         let whole = bitmaps.concat();
         for len in 0..=whole.len() {
-            let in_parts = Payload::of_bitmaps(&bitmaps);
+            let in_parts = Payload::of_bitmaps(bitmaps.iter().map(Vec::as_slice));
             let [borrowed, owned] = [Cow::Borrowed(&whole[..]), Cow::Owned(whole.clone())].map(Payload::of_bytes);
             for payload in [in_parts, borrowed, owned].map(|whole| whole.up_to(len as u64)) {
                 assert_eq!((payload.len(), payload.is_empty()), (len as u64, len == 0));

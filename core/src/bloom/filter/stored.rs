@@ -5,7 +5,6 @@ use std::alloc::Layout;
 
 use super::BloomFilter;
 use crate::bloom::params::BitLayout;
-use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_to_vec};
@@ -36,15 +35,11 @@ pub fn has_window(header: &[u8]) -> bool {
 
 /// A partially loaded filter. Its bitmaps are allocated, and zeroed, when the header is read.
 ///
-/// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes is
-/// set, if all bitmaps are put end to end.
+/// Invariant: no bit after the first `received_bytes` bytes is set, if all bitmaps are put end to end.
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: BloomFilter,
     header: Vec<u8>,
-    complete: usize,
-    /// The bytes of the sub-filters that are loaded completely.
-    complete_bytes: u64,
     received_bytes: u64,
     total_bytes: u64,
 }
@@ -65,14 +60,13 @@ impl Partial for PartialFilter {
         } else {
             lines::begin(header, limit)?
         };
-        let total_bytes = filter.chain().iter().map(|one| one.as_bytes().len() as u64).sum();
+        let total_bytes = filter.bitmaps().map(|bitmap| bitmap.len() as u64).sum();
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
-        let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        let mut partial = PartialFilter { filter, header, complete, complete_bytes, received_bytes, total_bytes };
+        let mut partial = PartialFilter { filter, header, received_bytes: 0, total_bytes };
         if let Some(payload) = inline {
             partial.push(&payload)?;
             expect("payload length", partial.total_bytes, partial.received_bytes)?;
-            (partial.received_bytes, partial.complete_bytes, partial.total_bytes) = (0, 0, 0);
+            (partial.received_bytes, partial.total_bytes) = (0, 0);
         }
         Ok(partial)
     }
@@ -94,12 +88,12 @@ impl Partial for PartialFilter {
     }
 
     fn received(&self) -> Payload<'_> {
-        Payload::of_bitmaps(&self.filter).up_to(self.received_bytes)
+        Payload::of_bitmaps(self.filter.bitmaps()).up_to(self.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {
-        let bytes = self.filter.chain().get(self.complete).map_or(&[][..], SubFilter::as_bytes);
-        let rest = &bytes[(self.received_bytes - self.complete_bytes) as usize..];
+        let Some((index, offset)) = self.filter.place_of(self.received_bytes) else { return &[] };
+        let rest = &self.filter.chain()[index].as_bytes()[offset as usize..];
         &rest[..len.min(rest.len())]
     }
 
@@ -107,19 +101,14 @@ impl Partial for PartialFilter {
         let missing = self.total_bytes - self.received_bytes;
         let is_valid = bytes.len() as u64 <= missing;
         Error::check_field(is_valid, "payload length", format_args!("at most {missing} bytes more"), bytes.len())?;
-        let sub_filters = self.filter.chain_mut();
-        while let Some(sub_filter) = sub_filters.get_mut(self.complete)
-            && !bytes.is_empty()
+        while !bytes.is_empty()
+            && let Some((index, offset)) = self.filter.place_of(self.received_bytes)
         {
-            let size = sub_filter.as_bytes().len() as u64;
-            let position = self.received_bytes - self.complete_bytes;
-            let (now, later) = bytes.split_at(bytes.len().min((size - position) as usize));
-            sub_filter.append_bytes(position, now)?;
+            let sub_filter = &mut self.filter.chain_mut()[index];
+            let left = sub_filter.as_bytes().len() - offset as usize;
+            let (now, later) = bytes.split_at(bytes.len().min(left));
+            sub_filter.append_bytes(offset, now)?;
             self.received_bytes += now.len() as u64;
-            if self.received_bytes - self.complete_bytes == size {
-                self.complete += 1;
-                self.complete_bytes += size;
-            }
             bytes = later;
         }
         Ok(())
@@ -127,8 +116,7 @@ impl Partial for PartialFilter {
 
     fn fill_with_zeros(&mut self) {
         if self.is_classic() {
-            (self.received_bytes, self.complete) = (self.total_bytes, self.filter.chain().len());
-            self.complete_bytes = self.total_bytes;
+            self.received_bytes = self.total_bytes;
         }
     }
 
@@ -161,23 +149,18 @@ mod tests {
         filter
     }
 
-    /// If the position for each piece were searched for from the first sub-filter on, loading a long dump would take
-    /// quadratic time.
     #[test]
     fn pieces_of_any_length_go_on_where_the_last_ended() {
         for layout in [BitLayout::Lines, BitLayout::Classic] {
             let filter = filter(layout, 5000);
             let payload: Vec<u8> =
                 filter.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
-            let sizes: Vec<u64> = filter.sub_filters().map(|one| one.num_bytes).collect();
             for len in [7, 500, payload.len()] {
                 let mut partial = PartialFilter::begin(&filter.header(), &Unlimited).unwrap();
                 for (piece, pushed) in payload.chunks(len).zip(1..) {
                     partial.push(piece).unwrap();
                     let received = payload.len().min(pushed * len) as u64;
-                    let complete =
-                        (0..sizes.len()).take_while(|&at| sizes[..=at].iter().sum::<u64>() <= received).count();
-                    assert_eq!((partial.complete, partial.received_bytes), (complete, received), "{layout}");
+                    assert_eq!(partial.received_bytes, received, "{layout}");
                     assert!(received == payload.len() as u64 || !partial.next_memory(5).is_empty());
                 }
                 assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());

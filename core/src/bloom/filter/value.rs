@@ -192,9 +192,9 @@ impl Value for BloomFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        let is_inline = self.layout() == BitLayout::Lines
-            && is_inline(self.chain().iter().map(|one| one.as_bytes().len() as u64).sum());
-        if is_inline { Payload::of_bytes(&[]) } else { Payload::of_bitmaps(self) }
+        let is_inline =
+            self.layout() == BitLayout::Lines && is_inline(self.bitmaps().map(|bitmap| bitmap.len() as u64).sum());
+        if is_inline { Payload::none() } else { Payload::of_bitmaps(self.bitmaps()) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

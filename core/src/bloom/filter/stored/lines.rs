@@ -16,19 +16,12 @@ use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::stored::ChunkFormat;
 use crate::stored::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use crate::stored::inline::{self, Inline};
-use crate::stored::payload::Bitmaps;
 use crate::window::ClockSource;
 
 /// The kinds of headers of filters in this layout.
 pub(super) const KINDS: [HeaderKind; 2] = [HeaderKind::Filter, HeaderKind::WindowedFilter];
 
 const SUB_FILTER_MIN_BYTES: usize = 4;
-
-impl Bitmaps for BloomFilter {
-    fn bitmap(&self, index: usize) -> Option<&[u8]> {
-        self.chain().get(index).map(SubFilter::as_bytes)
-    }
-}
 
 /// Reads at most `most` sub-filters of a filter with these parameters into `all`. Returns the number of sub-filters,
 /// and the number of all their items.
@@ -129,7 +122,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
     }
     let num_bits = filter.chain().iter().map(|sub_filter| sub_filter.spec.num_bits).sum();
     let set_bits = filter.chain().iter().map(SubFilter::set_bits).sum();
-    inline::write(&mut writer, filter.chain().iter().map(SubFilter::as_bytes), num_bits, set_bits);
+    inline::write(&mut writer, filter.bitmaps(), num_bits, set_bits);
     writer.finish()
 }
 

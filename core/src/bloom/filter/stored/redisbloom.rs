@@ -82,17 +82,11 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
 /// # Errors
 /// [`Error::Corrupt`] if the filter has no place for this chunk. On error nothing is changed.
 pub(in crate::bloom::filter) fn overwrite(filter: &mut BloomFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
-    let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
-    let len = chunk.len() as u64;
-    let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
-    for sub_filter in filter.chain_mut() {
-        let num_bytes = sub_filter.as_bytes().len() as u64;
-        if position < num_bytes {
-            return sub_filter.overwrite_bytes(position, chunk);
-        }
-        position -= num_bytes;
+    let position = next.checked_sub(1).and_then(|end| end.checked_sub(chunk.len() as u64));
+    match position.and_then(|position| filter.place_of(position)) {
+        Some((index, offset)) => filter.chain_mut()[index].overwrite_bytes(offset, chunk),
+        None => Err(Error::corrupt("iterator", "one that ends a chunk", next)),
     }
-    Err(rejected())
 }
 
 /// Reads a header. Returns the filter with zeroed bitmaps. The total size is checked before anything is allocated.
