@@ -8,6 +8,7 @@
 
 use multiversion::multiversion;
 
+use crate::marks::marked;
 use crate::parallel::{self, PIECE_BYTES};
 
 pub(crate) const WORD_BITS: usize = u64::BITS as usize;
@@ -18,7 +19,6 @@ pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 /// If `index` is outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
-    // The crate `bitvec` makes more checks for each bit, and is slower.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
@@ -47,13 +47,8 @@ pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
 
 /// The positions of the set bits of some words, ascending.
 pub(crate) fn ones_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
-    (0..).step_by(WORD_BITS).zip(words).flat_map(|(start, mut rest): (u64, u64)| {
-        std::iter::from_fn(move || {
-            let one = (rest != 0).then(|| start + u64::from(rest.trailing_zeros()));
-            rest &= rest.wrapping_sub(1);
-            one
-        })
-    })
+    let starts = (0u64..).step_by(WORD_BITS);
+    starts.zip(words).flat_map(|(start, word)| marked(word).map(move |bit| start + bit as u64))
 }
 
 /// The number of set bits.
@@ -83,29 +78,18 @@ const PAGE_BYTES: usize = 4096;
 
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
-/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because the
-/// first write to a page costs a page fault, and memory.
-pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
-    copy_pages(dst, src, |_| 0);
-}
-
-/// Like [`copy_to_zeroed`], and returns the number of set bits. The bits of a page are counted while it is in the
-/// first-level cache.
-pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
-    copy_pages(dst, src, count_ones_in_bytes)
-}
-
-/// Copies the pages of `src` that have a set bit. Returns the sum of the results of `count` for these pages.
-fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -> u64 {
+/// Copies `src` over `dst`, which is all zeros and of the same length. Returns the number of set bits. Pages of zeros
+/// are not written, because the first write to a page costs a page fault, and memory.
+pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     sum_of_both(dst, src, |dst, src| {
-        let mut sum = 0;
+        let mut set_bits = 0;
         for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
             if has_ones(from) {
                 to.copy_from_slice(from);
-                sum += count(from);
+                set_bits += count_ones_in_bytes(from);
             }
         }
-        sum
+        set_bits
     })
 }
 
@@ -198,11 +182,8 @@ mod tests {
         let len = 3 * PIECE_BYTES / size_of::<u64>() + 5;
         let [one, other] = [(); 2].map(|()| (0..len).map(|_| random()).collect::<Vec<u64>>());
         let mut copy = vec![0; len];
-        copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(&one));
-        assert!(copy == one);
-        let mut counted = vec![0; len];
-        let ones = copy_counted_to_zeroed(bytemuck::cast_slice_mut(&mut counted), bytemuck::cast_slice(&one));
-        assert!(counted == one && ones == count_ones(&one));
+        let ones = copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(&one));
+        assert!(copy == one && ones == count_ones(&one));
         let new = one.iter().zip(&other).map(|(one, other)| u64::from((other & !one).count_ones())).sum::<u64>();
         assert_eq!(or_new(&mut copy, &other), new);
         assert!(copy.iter().zip(one.iter().zip(&other)).all(|(both, (one, other))| *both == one | other));

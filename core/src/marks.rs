@@ -49,13 +49,3 @@ pub(crate) fn marked(mut marks: Marks) -> impl Iterator<Item = usize> {
         Some(next)
     })
 }
-
-/// The mask of the lowest `count` set bits of `marks`.
-#[inline(always)]
-pub(crate) fn first_marked(marks: Marks, count: u64) -> Marks {
-    if count >= u64::from(Marks::BITS) {
-        return marks;
-    }
-    let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
-    marks ^ rest
-}

@@ -44,9 +44,8 @@ impl LineBitmap {
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
         let mut copy = Self::zeroed(self.lines.len() as u64)?;
         if self.set_bits > 0 {
-            bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy.lines), self.as_bytes());
+            copy.set_bits = bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy.lines), self.as_bytes());
         }
-        copy.set_bits = self.set_bits;
         Ok(copy)
     }
 
@@ -62,7 +61,7 @@ impl LineBitmap {
     pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let unset = part(&mut self.lines, offset, bytes.len(), len)?;
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
-        self.set_bits += bits::copy_counted_to_zeroed(unset, bytes);
+        self.set_bits += bits::copy_to_zeroed(unset, bytes);
         Ok(())
     }
 

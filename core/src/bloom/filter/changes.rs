@@ -7,7 +7,7 @@ use crate::bloom::sub_filter::{Spec, SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::live::Value;
-use crate::marks::{Chunk, Marks, fill, fill_beside, first_marked, first_marks, marked};
+use crate::marks::{CHUNK, Chunk, Marks, fill, fill_beside, first_marks, marked};
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::Mark;
 
@@ -101,7 +101,10 @@ impl BloomFilter {
             }
             // The newest sub-filter has room for all hashes in `fitting`. With `max`, each round of the loop adds at
             // least one hash, even if the room of a new sub-filter is computed as 0.
-            let fitting = first_marked(left, self.room().max(1));
+            let fitting = match self.room().max(1) as usize {
+                CHUNK.. => left,
+                room => marked(left).take(room).fold(0, |fitting, i| fitting | 1 << i),
+            };
             left ^= fitting;
             let Some(newest) = self.chain_mut().last_mut() else { break };
             // A duplicate is not reported as new, since its bits are already set.
