@@ -67,16 +67,13 @@ fn max_piece(format: ChunkFormat) -> usize {
 }
 
 /// The chunk of a dump with this piece of payload, and the number that `SCANDUMP` returns with it (its iterator).
-/// `room` allocates the buffer for a chunk with a checksum.
-fn chunk_of<'a>(
-    piece: Cow<'a, [u8]>,
-    position: u64,
-    format: ChunkFormat,
-    room: impl FnOnce(usize) -> Result<Vec<u8>, Error>,
-) -> Result<(u64, Cow<'a, [u8]>), Error> {
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+fn chunk_of(piece: Cow<'_, [u8]>, position: u64, format: ChunkFormat) -> Result<(u64, Cow<'_, [u8]>), Error> {
     let next = position.saturating_add(piece.len() as u64).saturating_add(1);
     let ChunkFormat::Checked { fingerprint } = format else { return Ok((next, piece)) };
-    let mut chunk = room(piece.len() + CHECKSUM_BYTES)?;
+    let mut chunk = try_with_capacity(piece.len() + CHECKSUM_BYTES)?;
     chunk.extend_from_slice(&piece);
     chunk.extend_from_slice(&piece_checksum(&piece, position, fingerprint).to_le_bytes());
     Ok((next, Cow::Owned(chunk)))
@@ -103,7 +100,7 @@ pub fn scandump<T: Value>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]
     if piece.is_empty() {
         return Ok((0, piece));
     }
-    let (next, chunk) = chunk_of(piece, position, format, try_with_capacity)?;
+    let (next, chunk) = chunk_of(piece, position, format)?;
     if stamp != 0 && next != unstamped(next) {
         return Err(Error::TooLarge { needed_bytes: next, limit_bytes: 1 << POSITION_BITS, limit: Limit::Value });
     }
@@ -116,13 +113,15 @@ fn chunks<'a>(
     payload: Payload<'a>,
     format: ChunkFormat,
 ) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
-    let room = |len| Ok(Vec::with_capacity(len));
     let pieces = payload.pieces(max_piece(format));
-    let chunks = pieces.filter_map(move |(position, piece)| chunk_of(piece, position, format, room).ok());
-    std::iter::once((1, header)).chain(chunks)
+    let chunks = pieces.map(move |(position, piece)| chunk_of(piece, position, format));
+    std::iter::once((1, header)).chain(chunks.map(|chunk| chunk.unwrap_or_else(|error| panic!("{error}"))))
 }
 
 /// The whole dump of a value: its header with iterator 1, then chunks of at most 1 MiB, each with its iterator.
+///
+/// # Panics
+/// If memory for a chunk cannot be allocated.
 pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
