@@ -1,9 +1,10 @@
 //! The fields of `BF.INFO` and `LC.INFO`, also for `COMMAND DOCS` and for the command-line tool.
 
+use std::cell::OnceCell;
 use std::ffi::CStr;
 
 use crate::bloom::{BloomFilter, Present};
-use crate::counting::{Counter, View};
+use crate::counting::{Counter, Estimated, View};
 use crate::live::Value;
 use crate::window::{ClockSource, Time, Window};
 
@@ -46,6 +47,7 @@ pub struct FilterAt<'a> {
 pub struct CounterAt<'a> {
     counter: &'a Counter,
     present: View<'a>,
+    estimated: OnceCell<Estimated>,
     time: Time,
 }
 
@@ -59,7 +61,12 @@ impl<'a> FilterAt<'a> {
 impl<'a> CounterAt<'a> {
     /// The counter at this time.
     pub fn new(counter: &'a Counter, time: Time) -> Self {
-        CounterAt { counter, present: counter.at(time), time }
+        CounterAt { counter, present: counter.at(time), estimated: OnceCell::new(), time }
+    }
+
+    /// The estimated number of members. The bitmap of an estimating counter is read for it at most once.
+    fn estimated(&self) -> &Estimated {
+        self.estimated.get_or_init(|| self.present.estimated())
     }
 }
 
@@ -105,8 +112,8 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
     field("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
     field("Mode", c"MODE", c"mode", |at| Field::Text(if at.present.members().is_ok() { "exact" } else { "estimate" })),
     field("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
-    field("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
-    field("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.estimated().relative_error())),
+    field("Count", c"COUNT", c"count", |at| Field::Integer(at.estimated().count())),
+    field("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.estimated().relative_error())),
     field("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
     field("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
     field("Slice", c"SLICE", c"slice", |at| number(at.counter.present_slice(at.time))),
