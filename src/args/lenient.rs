@@ -30,36 +30,47 @@ use std::ffi::CString;
 
 use super::{Opt, Options};
 use crate::number::{parse_as_c, parse_canonical};
-use crate::server::ffi::{Arg, Args};
+use crate::server::ffi::Args;
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
+
+/// The numbers of a command, whose ranges are not checked yet.
+#[derive(Default)]
+struct Numbers {
+    error_rate: Option<f64>,
+    capacity: Option<i64>,
+    expansion: Option<i64>,
+}
 
 /// The options of a `BF.RESERVE` command; `None` if RedisBloom would reject it.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
         return None;
     }
-    let find = |word: &[u8]| (1..args.len()).find(|&at| args.get(at).bytes().eq_ignore_ascii_case(word));
+    let value = |at| args.get(at).bytes();
+    let find = |word: &[u8]| (1..args.len()).find(|&at| value(at).eq_ignore_ascii_case(word));
     let expansion = match find(b"EXPANSION") {
         Some(at) if at + 1 == args.len() => return None,
-        Some(at) => Some(integer(args.get(at + 1))?),
+        Some(at) => Some(parse_canonical(value(at + 1))?),
         None => None,
     };
-    let non_scaling = find(b"NONSCALING").is_some();
-    if non_scaling && expansion.is_some() {
+    let mut options = Options::default();
+    if find(b"NONSCALING").is_some() {
+        options.give(Opt::NonScaling);
+    }
+    if options.has(Opt::NonScaling) && expansion.is_some() {
         return None;
     }
-    let given = if non_scaling { 1 << Opt::NonScaling as u32 } else { 0 };
-    let (error_rate, capacity) = (Some(rate(args.get(2))?), Some(integer(args.get(3))?));
-    in_range(Options { given, error_rate, capacity, expansion, ..Options::default() })
+    let (error_rate, capacity) = (Some(rate(value(2))?), Some(parse_canonical(value(3))?));
+    with_numbers(options, Numbers { error_rate, capacity, expansion })
 }
 
 /// The options of a `BF.INSERT` command; `None` if RedisBloom would reject it.
 pub fn insert(args: Args<'_>) -> Option<Options> {
-    let mut options = Options::default();
+    let (mut options, mut numbers) = (Options::default(), Numbers::default());
     let mut at = 2;
     while at < args.len() {
         let word = args.get(at).bytes().to_ascii_uppercase();
-        let value = (at + 1 < args.len()).then(|| args.get(at + 1));
+        let value = args.from(at + 1).bytes().next();
         at += 1;
         match word.as_slice() {
             [b'I', ..] => {
@@ -68,9 +79,9 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
             }
             [b'N', _, b'C', ..] => _ = options.give(Opt::NoCreate),
             [b'N', ..] => _ = options.give(Opt::NonScaling),
-            [b'C', ..] => options.capacity = Some(integer(value?)?),
-            [b'E', b'R', ..] => options.error_rate = Some(rate(value?)?),
-            [b'E', ..] => options.expansion = Some(integer(value?)?),
+            [b'C', ..] => numbers.capacity = Some(parse_canonical(value?)?),
+            [b'E', b'R', ..] => numbers.error_rate = Some(rate(value?)?),
+            [b'E', ..] => numbers.expansion = Some(parse_canonical(value?)?),
             _ => return None,
         }
         if matches!(word[0], b'C' | b'E') {
@@ -78,27 +89,26 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
         }
     }
     options.items?;
-    in_range(options)
+    with_numbers(options, numbers)
 }
 
-/// Checks the values of `options`, in which numbers are still as [`integer`] has read them. `None` if a value is out of
-/// RedisBloom's range.
-fn in_range(options: Options) -> Option<Options> {
-    let positive = |value: Option<u64>| value.is_none_or(|value| value.cast_signed() >= 1);
-    let is_rate = options.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
-    let growth = |expansion: u64| match expansion as u32 {
+/// Puts the numbers into `options`; `None` if one is out of RedisBloom's range.
+fn with_numbers(options: Options, numbers: Numbers) -> Option<Options> {
+    let Numbers { error_rate, capacity, expansion } = numbers;
+    let is_positive = |number: Option<i64>| number.is_none_or(|number| number >= 1);
+    let is_rate = error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
+    let growth = |expansion: i64| match expansion as u32 {
         0 => DEFAULT_GROWTH.into(),
         kept => kept.into(),
     };
-    (is_rate && positive(options.capacity) && positive(options.expansion))
-        .then(|| Options { expansion: options.expansion.map(growth), ..options })
+    (is_rate && is_positive(capacity) && is_positive(expansion)).then(|| Options {
+        error_rate,
+        capacity: capacity.map(i64::cast_unsigned),
+        expansion: expansion.map(growth),
+        ..options
+    })
 }
 
-/// Parses a signed number, and returns its 64 bits.
-fn integer(arg: Arg<'_>) -> Option<u64> {
-    parse_canonical(arg.bytes()).map(i64::cast_unsigned)
-}
-
-fn rate(arg: Arg<'_>) -> Option<f64> {
-    parse_as_c(&CString::new(arg.bytes()).ok()?)
+fn rate(text: &[u8]) -> Option<f64> {
+    parse_as_c(&CString::new(text).ok()?)
 }
