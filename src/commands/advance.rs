@@ -54,11 +54,10 @@ pub(super) fn advance<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     if changed {
         ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
-    key.set_expiry(expiry);
     // `announce` sends an event for the move `made`. A second event is not needed then.
     let event = (changed && made == Move::Stay).then_some(Verb::Advance);
     let effects = Effects { event, after: made, expiry, ..Effects::default() };
-    announce::<T>(ctx, key.close(), effects, || ());
+    announce::<T>(ctx, key, effects, |_| ());
     ctx.reply_simple(c"OK");
     Ok(())
 }

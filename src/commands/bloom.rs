@@ -337,7 +337,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let addition = changes::to_default::<BloomFilter>(ctx, Verb::Add, args);
     let limit = ServerLimit::new(ctx);
-    changes::add::<BloomFilter>(ctx, addition, &limit, |live, _| {
+    changes::add(ctx, addition, &limit, |live, _| {
         let (items, is_new, error) = match live.add(args.get(2).bytes(), &limit) {
             Ok(is_new) => (1, is_new, None),
             Err(error) => (0, false, reported(ctx, error)),

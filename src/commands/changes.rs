@@ -15,7 +15,7 @@ use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Effects, announce, replicate_reserved, with_words};
-use super::keyspace::{create, dispose, from_payload, open, replace, value, value_mut, values};
+use super::keyspace::{create, dispose, from_payload, open, value, value_mut, values};
 use super::windows::{check_given, expiry_of, time_of};
 use crate::args::{self, Items, Opt, Options};
 use crate::command_error::{CommandError, bad};
@@ -56,8 +56,8 @@ pub(super) fn reserve<T: Family>(
     let value = T::build(creation, &ServerLimit::new(ctx))?;
     let prefix = value.prefix();
     let expiry = create(ctx, &mut key, value, expiry);
-    let (key, effects) = (key.close(), Effects { created: true, expiry, ..Effects::default() });
-    announce::<T>(ctx, key, effects, || replicate_reserved::<T>(ctx, key, prefix, creation));
+    let effects = Effects { created: true, expiry, ..Effects::default() };
+    announce::<T>(ctx, key, effects, |key| replicate_reserved::<T>(ctx, key, prefix, creation));
     ctx.reply_simple(c"OK");
     Ok(())
 }
@@ -66,30 +66,25 @@ pub(super) fn reserve<T: Family>(
 const PACKED_BYTES: usize = 1 << 16;
 
 /// A command that adds items, with the parameters for creating a missing key.
-pub(super) struct Addition<'a, F> {
+pub(super) struct Addition<'a, T: Family> {
     /// The name of the running command, without its prefix.
     verb: Verb,
     command: Args<'a>,
     items: Items<'a>,
-    /// Returns the parameters for a missing key; `None` if a missing key is an error.
-    create_with: Option<F>,
+    /// Whether a missing key is created. Otherwise it is an error.
+    creates: bool,
+    /// The parameters of a missing key; `None` for the defaults.
+    given: Option<T::Creation>,
     /// The options, except in a command without options. A key that exists must have their window.
     options: Option<&'a Options>,
 }
 
-impl<'a, F> Addition<'a, F> {
+impl<T: Family> Addition<'_, T> {
     /// Replicates the added items with a command of the prefix `prefix`. `created` has the parameters of a value that
     /// the command created. If possible, the running command is replicated unchanged: without a replica and an AOF, the
     /// server then copies no arguments.
     #[inline]
-    fn replicate<T: Family>(
-        &self,
-        ctx: Ctx,
-        key: Closed<'_>,
-        prefix: Prefix,
-        created: Option<&T::Creation>,
-        added: &AddedItems,
-    ) {
+    fn replicate(&self, ctx: Ctx, key: Closed<'_>, prefix: Prefix, created: Option<&T::Creation>, added: &AddedItems) {
         let items = self.items;
         // RedisBloom may be a replica of filters in its own layout, and does not know WIDTH.
         let width = items.width.filter(|_| prefix != Prefix::Bf);
@@ -124,7 +119,7 @@ impl<'a, F> Addition<'a, F> {
 #[inline]
 pub(super) fn add<'a, T: Family>(
     ctx: Ctx,
-    addition: Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>>,
+    addition: Addition<'a, T>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Added,
 ) -> Result<Closed<'a>, CommandError> {
@@ -157,13 +152,11 @@ pub(super) fn add<'a, T: Family>(
     let prefix = value.prefix();
     // If the window has moved forward, a key with a `VOLATILE` window expires later.
     let expiry = if made == Move::Stay { None } else { expiry_of(ctx, value) };
-    key.set_expiry(expiry);
-    let key = key.close();
     if made != Move::Stay {
         T::dispose(expired);
     }
     let effects = Effects { before: made, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
-    announce::<T>(ctx, key, effects, || addition.replicate::<T>(ctx, key, prefix, None, &added.items));
+    let key = announce::<T>(ctx, key, effects, |key| addition.replicate(ctx, key, prefix, None, &added.items));
     added.error.map_or(Ok(key), Err)
 }
 
@@ -173,11 +166,15 @@ pub(super) fn add<'a, T: Family>(
 fn add_to_missing<'a, T: Family>(
     ctx: Ctx,
     mut key: Key<'a>,
-    mut addition: Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>>,
+    addition: Addition<'a, T>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Added,
 ) -> Result<Closed<'a>, CommandError> {
-    let creation = addition.create_with.take().ok_or(CommandError::NotFound)?()?;
+    if !addition.creates {
+        return Err(CommandError::NotFound);
+    }
+    let default = || T::creation(ctx, addition.command, &Options::default());
+    let creation = addition.given.map_or_else(default, Ok)?;
     let mut value = T::build(&creation, limit)?;
     let before = value.share();
     // The window of a new value begins at the present slice, so it does not have to move.
@@ -192,10 +189,9 @@ fn add_to_missing<'a, T: Family>(
     before.count_events(&value.share());
     let prefix = value.prefix();
     let expiry = create(ctx, &mut key, value, addition.options.and_then(|options| options.expiry));
-    let key = key.close();
     let effects = Effects { created: true, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
-    announce::<T>(ctx, key, effects, || match changed {
-        true => addition.replicate::<T>(ctx, key, prefix, Some(&creation), &added.items),
+    let key = announce::<T>(ctx, key, effects, |key| match changed {
+        true => addition.replicate(ctx, key, prefix, Some(&creation), &added.items),
         false => replicate_reserved::<T>(ctx, key, prefix, &creation),
     });
     added.error.map_or(Ok(key), Err)
@@ -204,39 +200,35 @@ fn add_to_missing<'a, T: Family>(
 /// The [`Addition`] for an `ADD` or `MADD`. A missing key is created with the default parameters, unless the option
 /// `auto-create` forbids it. A replicated command always creates the key, because its primary did.
 #[inline]
-pub(super) fn to_default<'a, T: Family>(
-    ctx: Ctx<'a>,
-    verb: Verb,
-    command: Args<'a>,
-) -> Addition<'a, impl FnOnce() -> Result<T::Creation, CommandError>> {
+pub(super) fn to_default<'a, T: Family>(ctx: Ctx, verb: Verb, command: Args<'a>) -> Addition<'a, T> {
     let creates = config::auto_create() || must_obey(ctx);
-    let create_with = creates.then_some(move || T::creation(ctx, command, &Options::default()));
-    Addition { verb, command, items: Items::single(command.from(2)), create_with, options: None }
+    Addition { verb, command, items: Items::single(command.from(2)), creates, given: None, options: None }
+}
+
+/// The [`Addition`] for a command with these options.
+fn to_given<'a, T: Family>(
+    command: Args<'a>,
+    creation: T::Creation,
+    options: &'a Options,
+) -> Result<Addition<'a, T>, CommandError> {
+    let (items, creates) = (options.items(command)?, !options.has(Opt::NoCreate));
+    Ok(Addition { verb: Verb::Insert, command, items, creates, given: Some(creation), options: Some(options) })
+}
+
+fn add_all<T: Family>(ctx: Ctx, addition: Addition<'_, T>) -> Result<(), CommandError> {
+    let (items, limit) = (addition.items, ServerLimit::new(ctx));
+    add(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key)).map(drop)
 }
 
 /// Runs `MADD key item [item ...]` or `LC.ADD`: adds items, and creates a missing key with the defaults.
 pub(super) fn madd<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
-    let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key)).map(drop)
-}
-
-fn to_given<'a, C>(
-    command: Args<'a>,
-    creation: C,
-    options: &'a Options,
-) -> Result<Addition<'a, impl FnOnce() -> Result<C, CommandError>>, CommandError> {
-    let items = options.items(command)?;
-    let create_with = (!options.has(Opt::NoCreate)).then_some(|| Ok(creation));
-    Ok(Addition { verb: Verb::Insert, command, items, create_with, options: Some(options) })
+    add_all(ctx, to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args))
 }
 
 /// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing key with these options.
 pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = T::insertion(ctx, args)?;
-    let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
-    let items = addition.items;
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key)).map(drop)
+    add_all(ctx, to_given::<T>(args, creation, &options)?)
 }
 
 /// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [WITHROOM] [options of INSERT] ITEMS item [item ...]`: adds new items while
@@ -246,10 +238,10 @@ pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     let (creation, options) = T::given(ctx, args, &allowed)?;
     let Some(most) = options.limit else { return bad("option LIMIT is missing") };
     let terms = Terms { limit: most, all: options.has(Opt::All), dry_run: options.has(Opt::DryRun) };
-    let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
+    let (addition, limit) = (to_given::<T>(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;
     let mut rejections = 0;
-    let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
+    let key = add(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
         let now = options.has(Opt::WithRoom).then(|| time_of(ctx, [live.value()]));
         let answered = checked.and_then(|()| match items.runs() {
@@ -311,12 +303,10 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     });
     let (removed, before) = (removed?, outcome.before);
     let expiry = if before == Move::Stay { None } else { expiry_of(ctx, counter) };
-    key.set_expiry(expiry);
-    let key = key.close();
     let gone = members.iter().zip(&removed).filter(|&(_, &removed)| removed).map(|(member, _)| member);
-    let replicated: Vec<Arg> = once(key.name()).chain(gone).collect();
+    let replicated: Vec<Arg> = once(args.get(1)).chain(gone).collect();
     let effects = Effects { before, event: outcome.changed.then_some(Verb::Remove), expiry, ..Effects::default() };
-    announce::<Counter>(ctx, key, effects, || ctx.replicate(Prefix::Lc.name(Verb::Remove).text(), &replicated));
+    announce::<Counter>(ctx, key, effects, |_| ctx.replicate(Prefix::Lc.name(Verb::Remove).text(), &replicated));
     ctx.reply_integer(replicated.len() as i64 - 1);
     Ok(())
 }
@@ -330,7 +320,7 @@ pub(super) fn merge<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     let source_keys = try_collect_ok(args.len() - 2, source_keys)?;
     let united = unite(ctx, args, &mut destination, &values::<T>(&source_keys)?, &ServerLimit::new(ctx))?;
     drop(source_keys);
-    united.announce(ctx, args, destination.close(), Verb::Merge);
+    united.announce(ctx, args, destination, Verb::Merge);
     Ok(())
 }
 
@@ -351,7 +341,7 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
         }
     };
     sources.into_iter().for_each(dispose);
-    united.announce(ctx, args, destination.close(), Verb::MergeDump);
+    united.announce(ctx, args, destination, Verb::MergeDump);
     Ok(())
 }
 
@@ -422,7 +412,6 @@ fn unite<T: Family>(
             (value.prefix(), create(ctx, destination, value, None))
         }
     };
-    destination.set_expiry(expiry);
     let Outcome { before, changed, after, expired } = outcome;
     let event = (changed || reserved.is_some()).then_some(Verb::Merge);
     Ok(United { effects: Effects { before, created: false, event, after, expiry }, prefix, reserved, expired })
@@ -430,9 +419,9 @@ fn unite<T: Family>(
 
 impl<T: Family> United<T> {
     /// Replicates the merge, sends its events and replies. `verb` is the command's.
-    fn announce(self, ctx: Ctx, args: Args<'_>, key: Closed<'_>, verb: Verb) {
+    fn announce(self, ctx: Ctx, args: Args<'_>, key: Key<'_>, verb: Verb) {
         T::dispose(self.expired);
-        announce::<T>(ctx, key, self.effects, || match self.reserved {
+        announce::<T>(ctx, key, self.effects, |key| match self.reserved {
             Some(creation) => replicate_reserved::<T>(ctx, key, self.prefix, &creation),
             None => ctx.replicate_under(self.prefix.name(verb), args),
         });
@@ -447,7 +436,7 @@ pub(super) fn clear<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     // A new value is cheaper than clearing the old one: new memory is zeroed already, and the old value is freed in the
     // background.
     if let Some(empty) = value.emptied()? {
-        replace(value, empty);
+        dispose(change(value, |value| std::mem::replace(value, empty)));
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);
         ctx.changed(key.close(), T::prefix_of_events().event(Verb::Clear));
     }

@@ -97,9 +97,8 @@ pub(super) fn loadchunk<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry_of(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
-    key.set_expiry(expiry);
     let effects = Effects { event: Some(Verb::LoadChunk), expiry, ..Effects::default() };
-    announce::<T>(ctx, key.close(), effects, || ctx.replicate_under(prefix.name(Verb::LoadChunk), args));
+    announce::<T>(ctx, key, effects, |_| ctx.replicate_under(prefix.name(Verb::LoadChunk), args));
     ctx.reply_simple(c"OK");
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use rollcall_core::window::Move;
 
-use crate::server::ffi::{Arg, Closed, Ctx, NOTIFY_GENERIC, OwnedString};
+use crate::server::ffi::{Arg, Closed, Ctx, Key, NOTIFY_GENERIC, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
@@ -48,14 +48,21 @@ pub(super) struct Effects {
     pub(super) expiry: Option<i64>,
 }
 
-/// Replicates the effects of a command on a key, then sends keyspace events. `replicate` replicates the change of the
-/// value. It is called only if there is a change.
+/// Sets the key's new expiry and closes the key. Replicates the effects of a command on the key, then sends keyspace
+/// events. `replicate` replicates the change of the value. It is called only if there is a change.
 #[inline]
-pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, replicate: impl FnOnce()) {
+pub(super) fn announce<'k, T: Family>(
+    ctx: Ctx,
+    mut key: Key<'k>,
+    effects: Effects,
+    replicate: impl FnOnce(Closed<'k>),
+) -> Closed<'k> {
     let Effects { before, created, event, after, expiry } = effects;
+    key.set_expiry(expiry);
+    let key = key.close();
     replicate_move::<T>(ctx, key, before);
     if created || event.is_some() {
-        replicate();
+        replicate(key);
     }
     replicate_move::<T>(ctx, key, after);
     if let Some(at) = expiry {
@@ -69,6 +76,7 @@ pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, r
     if expiry.is_some() {
         ctx.notify(NOTIFY_GENERIC, key, c"expire");
     }
+    key
 }
 
 /// Replicates a move of the window to another slice, as an `ADVANCE` command.

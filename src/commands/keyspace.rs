@@ -15,7 +15,7 @@ use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::metrics::CORRUPT_REJECTED;
 use crate::server::reclaim;
 use crate::types::entry::{KeyEntry, entry_of, no_classic, peek_entry, set_entry};
-use crate::types::family::{Family, State, change, serves_classic};
+use crate::types::family::{Family, State, serves_classic};
 use crate::types::names::Prefix;
 
 /// Opens a key, and fails if it holds a value of another type than `T`. It is for commands that check the type before
@@ -48,18 +48,12 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     }
 }
 
-/// Stores a new value in a missing key. The key expires at `expiry`, or else at the end of a `VOLATILE` window. Returns
-/// this time in milliseconds since 1970.
+/// Stores a new value in a missing key. Returns when the key is to expire, in milliseconds since 1970: at `expiry`, or
+/// else at the end of a `VOLATILE` window.
 pub(super) fn create<T: Family>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
     let expiry = expiry.or_else(|| expiry_of(ctx, &value));
     set_entry(key, KeyEntry::new(State::Ready(value)));
-    key.set_expiry(expiry);
     expiry
-}
-
-/// Replaces the value `old` by `value`. A large old value is freed in the background.
-pub(super) fn replace<T: Family>(old: &mut T, value: T) {
-    dispose(change(old, |old| std::mem::replace(old, value)));
 }
 
 /// Frees a value that is in no key, in the background if it is large.
