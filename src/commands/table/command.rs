@@ -52,18 +52,6 @@ pub enum Keys {
     Merge,
 }
 
-impl Command {
-    /// The positions of the first and the last key, and the step between keys, as in `COMMAND INFO`.
-    pub fn key_range(&self) -> (c_int, c_int, c_int) {
-        match self.keys {
-            Keys::Read | Keys::Insert | Keys::Remove | Keys::Clear | Keys::Advance => (1, 1, 1),
-            Keys::ReadAll | Keys::Merge => (1, -1, 1),
-            // If the number of keys is an argument, only a key specification can describe them.
-            Keys::Numbered => (0, 0, 0),
-        }
-    }
-}
-
 /// Runs `handler`, unless the number of arguments contradicts `arity`. `kind` is the kind of values that the command is
 /// for. With the option `commands lc`, commands for filters are accepted only from a primary or the AOF.
 ///
@@ -116,7 +104,7 @@ macro_rules! rows {
         &[$({
             use std::ffi::c_int;
             use $crate::command_error::Kind;
-            use $crate::commands::table::command::{self, Argv, Command, Keys, first};
+            use $crate::commands::table::command::{self, Argv, Command, Keys};
             use $crate::server::ffi::{self, RedisModuleCtx};
 
             unsafe extern "C" fn entry(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
@@ -140,18 +128,13 @@ macro_rules! rows {
                 summary: $summary,
                 complexity: $complexity,
                 arguments: &[$($argument),*],
-                tips: first(&[$($tip,)? c""]),
+                tips: [$($tip,)? c""][0],
             }
         }),*]
     };
 }
 
 pub(super) use rows;
-
-/// The macro [`rows!`] needs it.
-pub(super) const fn first(tips: &[&'static CStr]) -> &'static CStr {
-    tips[0]
-}
 
 /// The hint that a reply may change although nobody writes, since members of a window expire.
 pub(super) const CHANGES_WITH_TIME: &CStr = c"nondeterministic_output";
