@@ -361,7 +361,7 @@ impl BloomFilter {
     /// Whether the filter has neither items nor set bits.
     pub fn is_empty(&self) -> bool {
         match &self.parts {
-            Parts::One(only) => only.num_items == 0 && only.set_bits() == 0,
+            Parts::One(only) => only.num_items == 0 && only.set_bits == 0,
             Parts::Many(all, _) => all.is_empty(),
         }
     }
@@ -477,7 +477,7 @@ impl Present<'_> {
         // In a loaded sub-filter, padding bits after the first `num_bits` may be set too.
         let (set, all) = self.live().iter().fold((0.0, 0.0), |(set, all), sub_filter| {
             let num_bits = sub_filter.spec.num_bits;
-            (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
+            (set + sub_filter.set_bits.min(num_bits) as f64, all + num_bits as f64)
         });
         if all > 0.0 { set / all } else { 0.0 }
     }
@@ -494,7 +494,7 @@ impl Present<'_> {
             return rate;
         };
         // The rate is at most that of a single sub-filter that has the items of all slices, each once.
-        let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits()));
+        let items = live.iter().map(|one| one.spec.estimate_items(one.set_bits));
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(first.spec.rate_of((all - renewed).max(most)))
     }

@@ -82,8 +82,8 @@ pub(super) fn prefetch_all(one: &SubFilter, hashes: &[Hash128], pending: Marks) 
 /// Prefetches the lines from `from` to `to` of each hash in the mask `pending`, unless they are in a cache.
 /// RedisBloom-compatible sub-filters prefetch their bits themselves.
 fn prefetch(one: &SubFilter, hashes: &[Hash128], pending: Marks, from: u32, to: u32) {
-    if one.spec.classic.is_none() && one.bitmap.lines.len() >= FAR_FROM_LINES {
-        marked(pending).for_each(|i| probe::prefetch(&one.bitmap.lines, hashes[i], from..to));
+    if one.spec.classic.is_none() && one.lines.len() >= FAR_FROM_LINES {
+        marked(pending).for_each(|i| probe::prefetch(&one.lines, hashes[i], from..to));
     }
 }
 
@@ -128,12 +128,12 @@ fn screen(group: &[SubFilter], hashes: &[Hash128], pending: Marks) -> [Marks; GR
                 left &= !*passed;
             }
         }
-        [only] => open[0] = probe::screen_chunk(only.spec.item_shape(), &only.bitmap.lines, hashes, pending),
+        [only] => open[0] = probe::screen_chunk(only.spec.item_shape(), &only.lines, hashes, pending),
         _ => {
             let (probes, mut masks) = (common_probes(group), [[0; 8]; CHUNK]);
             marked(pending).for_each(|i| lay_out(&mut masks[i], places(hashes[i].lo), probes));
             let (mut indexes, mut of_len) = ([0; CHUNK], 0);
-            for (lines, passed) in group.iter().map(|one| &one.bitmap.lines).zip(&mut open) {
+            for (lines, passed) in group.iter().map(|one| &one.lines).zip(&mut open) {
                 if of_len != lines.len() {
                     of_len = lines.len();
                     indexes.iter_mut().zip(hashes).for_each(|(index, hash)| *index = line_index(hash.lo, of_len));
@@ -170,7 +170,7 @@ fn contained(group: &[SubFilter], hashes: &[Hash128], open: &[Marks; GROUP]) -> 
                 None if one.spec.item_shape() == (1, probes) => left,
                 None => {
                     let screened = one.spec.as_lines.probes_per_line == probes;
-                    probe::contains_chunk(one.spec.item_shape(), &one.bitmap.lines, hashes, left, screened)
+                    probe::contains_chunk(one.spec.item_shape(), &one.lines, hashes, left, screened)
                 }
             };
         }

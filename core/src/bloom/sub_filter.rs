@@ -1,18 +1,20 @@
 //! A sub-filter, in either layout. A filter that grows is a chain of sub-filters.
 
 use std::alloc::Layout;
+use std::fmt;
 
-use super::bitmap::{Line, LineBitmap};
+use super::bitmap::{Line, part};
 use super::classic::bits::Classic;
 use super::classic::sizing::{Rules, Shape};
 use super::lines::probe::{self, ItemShape};
 use super::lines::sizing::{self, Geometry};
 use super::params::{BitLayout, Params};
+use crate::bits;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash, hash128, table_hash};
 use crate::marks::Marks;
 use crate::shared::{Pool, Shared, own_layout};
-use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok, try_zeroed};
 
 /// The parameters that are derived from those of a filter for one of its sub-filters.
 #[derive(Debug, PartialEq)]
@@ -182,24 +184,28 @@ impl Spec {
         let fill = set_bits as f64 / self.num_bits as f64;
         libm::pow(fill.min(1.0), f64::from(self.hashes()))
     }
-
-    /// The sum of the false-positive rates of all sub-filters that may still be appended to a filter of `len`
-    /// sub-filters.
-    pub(super) fn rate_to_come(&self, len: usize) -> f64 {
-        // A merge of filters in RedisBloom's layout ignores sub-filters that the union may append later.
-        if self.classic.is_some() { 0.0 } else { sizing::rate_from(&self.params, len as u64) }
-    }
 }
 
 /// A Bloom filter of a fixed size, which takes hashes instead of items.
 ///
 /// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and the bits after these bytes are 0.
-/// `num_items` is at most the number of bits, so sums over sub-filters in memory do not overflow.
-#[derive(Debug, PartialEq)]
+/// `set_bits` is the number of set bits. `num_items` is at most the number of bits, so sums over sub-filters in memory
+/// do not overflow.
+#[derive(PartialEq)]
 pub struct SubFilter {
-    pub(super) bitmap: LineBitmap,
+    pub(super) lines: Box<[Line]>,
+    pub(crate) set_bits: u64,
     pub(super) num_items: u64,
     pub(crate) spec: Shared<Spec>,
+}
+
+/// Without the bits.
+impl fmt::Debug for SubFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SubFilter { lines: _, set_bits, num_items, spec } = self;
+        let mut shown = f.debug_struct("SubFilter");
+        shown.field("set_bits", set_bits).field("num_items", num_items).field("spec", spec).finish_non_exhaustive()
+    }
 }
 
 /// Parameters, size and fill of a sub-filter.
@@ -247,7 +253,8 @@ impl SubFilter {
     /// An error of `limit`, [`Error::OutOfMemory`].
     pub(crate) fn from_spec(spec: Shared<Spec>, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         limit.check(held_bytes, spec.sub_filter_bytes())?;
-        Ok(SubFilter { bitmap: LineBitmap::zeroed(spec.as_lines.num_lines)?, num_items: 0, spec })
+        let num_lines = usize::try_from(spec.as_lines.num_lines).unwrap_or(usize::MAX);
+        Ok(SubFilter { lines: try_zeroed(num_lines)?, set_bits: 0, num_items: 0, spec })
     }
 
     /// A copy of the sub-filter.
@@ -255,13 +262,18 @@ impl SubFilter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
-        Ok(SubFilter { bitmap: self.bitmap.try_clone()?, num_items: self.num_items, spec: self.spec.clone() })
+        let mut copy = Self::from_spec(self.spec.clone(), 0, &Unlimited)?;
+        copy.num_items = self.num_items;
+        if self.set_bits > 0 {
+            copy.append_bytes(0, self.as_bytes())?;
+        }
+        Ok(copy)
     }
 
     /// Parameters, size and fill.
     pub fn info(&self) -> SubFilterInfo {
         let Spec { capacity, error_rate, num_bytes, as_lines, .. } = *self.spec;
-        let (num_items, hashes, set_bits) = (self.num_items, self.spec.hashes(), self.set_bits());
+        let (num_items, hashes, set_bits) = (self.num_items, self.spec.hashes(), self.set_bits);
         let geometry = self.spec.classic.is_none().then_some(as_lines);
         SubFilterInfo { capacity, num_items, error_rate, num_bytes, hashes, set_bits, geometry }
     }
@@ -283,11 +295,6 @@ impl SubFilter {
         Ok(())
     }
 
-    #[inline]
-    pub(crate) fn set_bits(&self) -> u64 {
-        self.bitmap.set_bits
-    }
-
     /// The bytes that `BF.INFO` reports. RedisBloom's struct of a sub-filter has 64 bytes.
     pub(super) fn reported_bytes(&self) -> u64 {
         let own = if self.classic().is_some() { 64 } else { size_of::<Self>() as u64 };
@@ -296,15 +303,19 @@ impl SubFilter {
 
     /// The bytes of the bitmap.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bitmap.as_bytes()[..self.spec.num_bytes as usize]
+        &bytemuck::cast_slice(&self.lines)[..self.spec.num_bytes as usize]
     }
 
-    /// Writes `bytes` at byte `offset` of the bitmap, where all bits must still be 0.
+    /// Writes `bytes` at byte `offset` of the bitmap, where all bits must still be 0. The old bytes are not read,
+    /// because reading untouched memory costs a page fault.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
     pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.bitmap.append_bytes(offset, bytes, self.spec.num_bytes as usize)
+        let unset = part(&mut self.lines, offset, bytes.len(), self.spec.num_bytes as usize)?;
+        debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
+        self.set_bits += bits::copy_to_zeroed(unset, bytes);
+        Ok(())
     }
 
     /// Overwrites the bitmap with `bytes` from byte `offset` on. If this clears a bit of an item, the filter loses the
@@ -313,13 +324,17 @@ impl SubFilter {
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
     pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.bitmap.overwrite_bytes(offset, bytes, self.spec.num_bytes as usize)
+        let old = part(&mut self.lines, offset, bytes.len(), self.spec.num_bytes as usize)?;
+        // `set_bits` includes the old bits, so the subtraction cannot underflow.
+        self.set_bits = self.set_bits - bits::count_ones_in_bytes(old) + bits::count_ones_in_bytes(bytes);
+        old.copy_from_slice(bytes);
+        Ok(())
     }
 
     /// Whether no more new items may be added.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.num_items >= self.spec.capacity || self.set_bits() >= self.spec.full_bits
+        self.num_items >= self.spec.capacity || self.set_bits >= self.spec.full_bits
     }
 
     /// A lower bound of the number of new items that fit in the sub-filter; 0 if it is full.
@@ -328,7 +343,7 @@ impl SubFilter {
         if self.spec.full_bits == u64::MAX {
             return items;
         }
-        items.min(self.spec.full_bits.saturating_sub(self.set_bits()).div_ceil(self.spec.hashes().into()))
+        items.min(self.spec.full_bits.saturating_sub(self.set_bits).div_ceil(self.spec.hashes().into()))
     }
 
     /// Whether a sub-filter with `num_items` items and `set_bits` set bits is within its capacity.
@@ -342,8 +357,8 @@ impl SubFilter {
     #[inline(always)]
     pub fn may_contain(&self, hash: Hash128) -> bool {
         match &self.spec.classic {
-            None => probe::contains(self.spec.item_shape(), &self.bitmap.lines, hash),
-            Some(classic) => classic.contains(&self.bitmap.lines, hash),
+            None => probe::contains(self.spec.item_shape(), &self.lines, hash),
+            Some(classic) => classic.contains(&self.lines, hash),
         }
     }
 
@@ -351,47 +366,50 @@ impl SubFilter {
     /// inserted.
     pub(super) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         match &self.spec.classic {
-            None => probe::contains_chunk(self.spec.item_shape(), &self.bitmap.lines, hashes, pending, false),
-            Some(classic) => classic.contains_chunk(&self.bitmap.lines, hashes, pending),
+            None => probe::contains_chunk(self.spec.item_shape(), &self.lines, hashes, pending, false),
+            Some(classic) => classic.contains_chunk(&self.lines, hashes, pending),
         }
     }
 
     /// Inserts the item with this hash. Returns whether any bit was newly set.
     #[inline]
     pub fn insert(&mut self, hash: Hash128) -> bool {
-        let LineBitmap { lines, set_bits } = &mut self.bitmap;
         let (is_new, free) = match &self.spec.classic {
-            None => probe::insert(self.spec.item_shape(), lines, hash),
-            Some(classic) => {
-                let free = classic.insert(lines, hash);
-                (free != 0, free)
-            }
+            None => probe::insert(self.spec.item_shape(), &mut self.lines, hash),
+            Some(classic) => classic.insert(&mut self.lines, hash),
         };
-        *set_bits += free;
+        self.set_bits += free;
         self.num_items = (self.num_items + u64::from(is_new)).min(self.spec.num_bits);
         is_new
     }
 
     /// Inserts the hashes in the mask `pending`, in order. Returns the mask of those that newly set a bit.
     pub(super) fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
-        let LineBitmap { lines, set_bits } = &mut self.bitmap;
         let (new, free) = match &self.spec.classic {
-            None => probe::insert_chunk(self.spec.item_shape(), lines, hashes, pending),
-            Some(classic) => classic.insert_chunk(lines, hashes, pending),
+            None => probe::insert_chunk(self.spec.item_shape(), &mut self.lines, hashes, pending),
+            Some(classic) => classic.insert_chunk(&mut self.lines, hashes, pending),
         };
-        *set_bits += free;
+        self.set_bits += free;
         self.num_items = (self.num_items + u64::from(new.count_ones())).min(self.spec.num_bits);
         new
     }
 
+    /// Adds the bits of `other`, which has the same size.
+    pub(super) fn union_with(&mut self, other: &SubFilter) {
+        if other.set_bits > 0 {
+            let (ours, theirs) = (bytemuck::cast_slice_mut(&mut self.lines), bytemuck::cast_slice(&other.lines));
+            self.set_bits += bits::or_new(ours, theirs);
+        }
+    }
+
     /// The estimated false-positive rate.
     pub fn false_positive_rate(&self) -> f64 {
-        self.spec.rate_with(self.set_bits())
+        self.spec.rate_with(self.set_bits)
     }
 
     /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
     pub(crate) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(Layout::for_value::<[Line]>(&self.bitmap.lines));
+        visit(Layout::for_value::<[Line]>(&self.lines));
         own_layout(&self.spec).into_iter().for_each(visit);
     }
 }

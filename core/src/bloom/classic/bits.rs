@@ -70,12 +70,13 @@ impl Classic {
         marked(pending).fold(0, |found, i| found | (Marks::from(self.contains(lines, hashes[i])) << i))
     }
 
-    /// Sets the bits of the item with this hash. Returns how many of these bits were 0.
+    /// Sets the bits of the item with this hash. Returns whether any of these bits was 0, and how many were.
     #[inline(always)]
-    pub(in crate::bloom) fn insert(&self, lines: &mut [Line], hash: Hash128) -> u64 {
+    pub(in crate::bloom) fn insert(&self, lines: &mut [Line], hash: Hash128) -> (bool, u64) {
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
         let positions = self.modulus.positions(hash, 0..self.shape.hashes);
-        positions.fold(0, |free, position| free + u64::from(bits::set(words, position)))
+        let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
+        (free != 0, free)
     }
 
     /// Inserts the hashes in the mask `pending`, in order. Returns the mask of the hashes that newly set a bit, and the
@@ -88,8 +89,8 @@ impl Classic {
     ) -> (Marks, u64) {
         self.prefetch(bytemuck::cast_slice(lines), hashes, pending, self.shape.hashes);
         marked(pending).fold((0, 0), |(new, all_free), i| {
-            let free = self.insert(lines, hashes[i]);
-            (new | Marks::from(free != 0) << i, all_free + free)
+            let (is_new, free) = self.insert(lines, hashes[i]);
+            (new | Marks::from(is_new) << i, all_free + free)
         })
     }
 }

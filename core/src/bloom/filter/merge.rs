@@ -6,6 +6,8 @@ use std::iter::once;
 use super::changes::MAX_SUB_FILTERS;
 use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired, chain_rate};
+use crate::bloom::bitmap::count_union;
+use crate::bloom::lines::sizing::rate_from;
 use crate::bloom::params::Windowing;
 use crate::bloom::sub_filter::{SubFilter, num_items};
 use crate::error::{Error, Parameter};
@@ -145,7 +147,7 @@ impl Planned<'_> {
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
         for (index, (ours, &num_items)) in ours.iter_mut().zip(planned).enumerate() {
             for theirs in self.theirs.iter().filter_map(|(_, sub_filters)| sub_filters.get(index)) {
-                ours.bitmap.union_with(&theirs.bitmap);
+                ours.union_with(theirs);
             }
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
@@ -169,7 +171,7 @@ impl Planned<'_> {
 }
 
 fn set_bits(sub_filters: &[SubFilter]) -> u64 {
-    sub_filters.iter().map(SubFilter::set_bits).sum()
+    sub_filters.iter().map(|one| one.set_bits).sum()
 }
 
 /// For each index, the first filter's sub-filter, and an iterator over those of the other filters.
@@ -197,13 +199,14 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
     let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
     let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters)| len.max(sub_filters.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-    let to_come = oldest.spec.rate_to_come(len);
+    // The sum of the rates of sub-filters that the union may append later. In RedisBloom's layout they are ignored.
+    let to_come = if oldest.classic().is_some() { 0.0 } else { rate_from(&oldest.spec.params, len as u64) };
     let mut changed = len > ours.len();
     for (index, (first, rest)) in merged(ours, theirs).enumerate() {
-        let set_bits = first.bitmap.count_union(rest.clone().map(|other| &other.bitmap));
-        changed |= ours.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
+        let set_bits = count_union(&first.lines, rest.clone().map(|other| &*other.lines));
+        changed |= ours.get(index).is_some_and(|ours| ours.set_bits != set_bits);
         let all = || once(first).chain(rest.clone());
-        let whole = all().filter(|one| one.set_bits() == set_bits).map(|one| one.num_items).max();
+        let whole = all().filter(|one| one.set_bits == set_bits).map(|one| one.num_items).max();
         let most = all().map(|one| one.num_items).fold(0, u64::max);
         let sum = whole.unwrap_or_else(|| all().map(|one| one.num_items).fold(0, u64::saturating_add));
         let estimate = libm::round(first.spec.estimate_items(set_bits)) as u64;
@@ -223,7 +226,6 @@ fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>
     if !changed {
         return Ok(None);
     }
-    // `to_come` is the sum of the rates of sub-filters that the union may append later.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.spec.params.error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });

@@ -72,7 +72,7 @@ fn far_sub_filters_answer_one_by_one() {
                 assert!((0..CHUNK).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)), "{len} {from}");
             }
         }
-        assert!(sub_filters.iter().all(|one| one.bitmap.lines.len() >= FAR_FROM_LINES));
+        assert!(sub_filters.iter().all(|one| one.lines.len() >= FAR_FROM_LINES));
     }
 }
 

@@ -121,7 +121,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
         }
     }
     let num_bits = filter.chain().iter().map(|sub_filter| sub_filter.spec.num_bits).sum();
-    let set_bits = filter.chain().iter().map(SubFilter::set_bits).sum();
+    let set_bits = filter.chain().iter().map(|one| one.set_bits).sum();
     inline::write(&mut writer, filter.bitmaps(), num_bits, set_bits);
     writer.finish()
 }

@@ -21,7 +21,7 @@ fn filter(error_rate: f64, capacity: u64) -> SubFilter {
 #[test]
 fn large_filters_answer_in_chunks_as_one_by_one() {
     let mut large = filter(0.01, 7_500_000);
-    assert!(large.bitmap.lines.len() * 8 >= PREFETCH_FROM_WORDS);
+    assert!(large.lines.len() * 8 >= PREFETCH_FROM_WORDS);
     let hashes: Vec<Hash128> = (0..10 * CHUNK as u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
     for (chunk, all) in hashes.chunks(CHUNK).step_by(2).zip(std::iter::repeat(Marks::MAX)) {
         assert_eq!(large.insert_chunk(chunk, all), all);
@@ -45,7 +45,7 @@ fn items_of_few_and_many_hashes_are_found_in_rounds() {
     for (error_rate, expected) in [(0.51, 1), (0.26, 2), (0.13, 3), (0.065, 4), (0.04, 5), (1e-3, 10), (1e-9, 30)] {
         let mut large = filter(error_rate, 64_000_000 / expected);
         assert_eq!(u64::from(large.spec.hashes()), expected);
-        assert!(large.bitmap.lines.len() * 8 >= PREFETCH_FROM_WORDS, "{error_rate}");
+        assert!(large.lines.len() * 8 >= PREFETCH_FROM_WORDS, "{error_rate}");
         let hashes: Vec<Hash128> = (0..2 * CHUNK as u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
         let (known, absent) = hashes.split_at(CHUNK);
         assert_eq!(large.insert_chunk(known, Marks::MAX), Marks::MAX);

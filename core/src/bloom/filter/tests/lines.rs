@@ -69,7 +69,7 @@ fn bits_are_pinned() {
         let got: Vec<Sizes> = filter
             .chain()
             .iter()
-            .map(|one| (one.spec.capacity, one.num_items, one.set_bits(), checksum(one.as_bytes(), 0)))
+            .map(|one| (one.spec.capacity, one.num_items, one.set_bits, checksum(one.as_bytes(), 0)))
             .collect();
         assert_eq!(got, expected, "{params:?}");
     }
@@ -83,7 +83,7 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let mut one = filter(params(error_rate, capacity, 0, 0));
         let full = sizing::full_bits(error_rate, &one.chain()[0].spec.as_lines).unwrap();
         let rejected = (0u64..).find_map(|item| {
-            let (room, set_bits) = (one.room(), one.chain()[0].set_bits());
+            let (room, set_bits) = (one.room(), one.chain()[0].set_bits);
             assert_eq!(room > 0, set_bits < full);
             // Each of these items fits, even if it sets only new bits.
             let bits_per_item = one.chain()[0].spec.as_lines.probes_per_line.into();
