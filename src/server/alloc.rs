@@ -261,28 +261,6 @@ unsafe impl GlobalAlloc for ServerAlloc {
             }
         }
     }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the block was allocated by this allocator with this layout. The server's `realloc` would not keep an
-        // alignment above `MALLOC_ALIGN`, and would end the process if there is no memory for a large block. Such
-        // blocks are copied into new ones.
-        unsafe {
-            if let Some(realloc) = raw::RedisModule_Realloc
-                && layout.align() <= MALLOC_ALIGN
-                && layout.size().max(new_size) < TRY_BYTES
-            {
-                ALLOCATED.add((new_size as u64).wrapping_sub(layout.size() as u64));
-                return realloc(pointer.cast(), new_size).cast();
-            }
-            let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else { return null_mut() };
-            let moved = self.alloc(new_layout);
-            if !moved.is_null() {
-                pointer.copy_to_nonoverlapping(moved, layout.size().min(new_size));
-                self.dealloc(pointer, layout);
-            }
-            moved
-        }
-    }
 }
 
 /// Whether an allocation of `bytes` bytes would succeed now. Commands ask before the server allocates for them, since

@@ -74,8 +74,6 @@ mod odd {
     const NOTE: usize = 8;
 
     pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-    /// The number of calls of the reallocating function that ends the process when memory is lacking.
-    pub static MOVED: AtomicUsize = AtomicUsize::new(0);
 
     unsafe fn made(size: usize, zeroed: bool) -> *mut c_void {
         let whole = layout(size + NOTE, 16);
@@ -107,18 +105,6 @@ mod odd {
         }
     }
 
-    pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-        MOVED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: made above, with its size in front.
-        unsafe {
-            let before = block.cast::<u8>().sub(NOTE).cast::<usize>().read();
-            let moved = alloc(size);
-            block.cast::<u8>().copy_to_nonoverlapping(moved.cast(), before.min(size));
-            free(block);
-            moved
-        }
-    }
-
     pub unsafe extern "C" fn fails(_size: usize) -> *mut c_void {
         null_mut()
     }
@@ -134,7 +120,6 @@ unsafe fn use_odd() {
         raw::RedisModule_Alloc = Some(odd::alloc);
         raw::RedisModule_TryAlloc = Some(odd::alloc);
         raw::RedisModule_Calloc = Some(odd::calloc);
-        raw::RedisModule_Realloc = Some(odd::realloc);
         raw::RedisModule_Free = Some(odd::free);
         ALIGNMENT.store(0, Ordering::Relaxed);
         begin();
@@ -184,11 +169,9 @@ fn a_large_block_that_cannot_grow_stays() {
             let block = allocate(before, false);
             (0..100).for_each(|at| block.add(at).write(byte(at)));
             raw::RedisModule_TryAlloc = Some(odd::fails);
-            let moved = odd::MOVED.load(Ordering::Relaxed);
             for new_size in [TRY_BYTES, 1 << 40, isize::MAX as usize - 4096, isize::MAX as usize / align * align] {
                 assert!(ServerAlloc.realloc(block, before, new_size).is_null(), "{new_size}");
             }
-            assert_eq!(odd::MOVED.load(Ordering::Relaxed), moved, "nothing may end the process");
             assert!((0..100).all(|at| block.add(at).read() == byte(at)));
             raw::RedisModule_TryAlloc = Some(odd::alloc);
             let block = ServerAlloc.realloc(block, before, TRY_BYTES);
