@@ -157,10 +157,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() == 2 {
         let key = ctx.open(args.get(1), Mode::Read)?;
-        let count = match value::<Counter>(&key)? {
-            None => 0,
-            Some(counter) => counter.at(time_of(ctx, [counter])).count(),
-        };
+        let count = value::<Counter>(&key)?.map_or(0, |counter| counter.at(time_of(ctx, [counter])).count());
         ctx.reply_integer(count as i64);
         return Ok(());
     }

@@ -11,62 +11,59 @@ use super::windows::{NO_SINCE, check_since, no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, bad, quoted};
 use crate::number::parse_number;
-use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
+use crate::server::ffi::{Arg, Args, Ctx, Mode};
 
-struct Operands<'a> {
-    keys: Vec<Key<'a>>,
-    names: Args<'a>,
-    /// The seconds of each `SINCE`: one for all keys, or one per key. The list is empty if there is no `SINCE`. An
-    /// element `None` means all members of its key.
-    seconds: Vec<Option<u64>>,
+/// Parses `[SINCE seconds [seconds ...]]` behind `numkeys` keys. Returns one value for all keys, or one for each; an
+/// empty list without `SINCE`. The value `None` means all members of a counter.
+fn since(args: Args<'_>, numkeys: usize) -> Result<Vec<Option<u64>>, CommandError> {
+    if args.len() == 0 {
+        return Ok(Vec::new());
+    }
+    let word = args.get(0).bytes();
+    if !word.eq_ignore_ascii_case(b"SINCE") {
+        let got = quoted(word);
+        return bad(format!("unknown option {got}: expected SINCE behind {numkeys} keys"));
+    }
+    let read = |given: Arg<'_>| match given.bytes() {
+        b"-" => Ok(None),
+        _ => args::count(Parameter::Seconds, given).map(Some),
+    };
+    let seconds = try_collect_ok(args.len(), args.from(1).iter().map(read))?;
+    if seconds.len() != 1 && seconds.len() != numkeys {
+        let got = seconds.len();
+        let expected = format!("one value for all keys or one for each, {numkeys}");
+        return bad(format!("bad SINCE: expected {expected}, got {got}"));
+    }
+    Ok(seconds)
 }
 
-impl<'a> Operands<'a> {
-    /// Parses `numkeys key [key ...] [SINCE seconds [seconds ...]]`, and opens the keys.
-    fn from_args(ctx: Ctx, args: Args<'a>) -> Result<Self, CommandError> {
-        let Some(numkeys) = args::numkeys(args) else {
-            let (given, most) = (args.get(1).bytes(), args.len() - 2);
-            let got = quoted(given);
-            return Err(CommandError::Argument(match parse_number(given) {
-                None => format!("numkeys is missing: expected the number of keys before the keys, got {got}"),
-                Some(_) => format!("bad numkeys: expected from 1 to {most}, the arguments behind it, got {got}"),
-            }));
-        };
-        let (names, rest) = (args.from(2).first(numkeys), args.from(2 + numkeys));
-        let mut seconds = Vec::new();
-        if rest.len() > 0 {
-            let word = rest.get(0).bytes();
-            if !word.eq_ignore_ascii_case(b"SINCE") {
-                let got = quoted(word);
-                return bad(format!("unknown option {got}: expected SINCE behind {numkeys} keys"));
-            }
-            let read = |given: Arg<'_>| match given.bytes() {
-                // All members of the counter.
-                b"-" => Ok(None),
-                _ => args::count(Parameter::Seconds, given).map(Some),
-            };
-            seconds = try_collect_ok(rest.len(), rest.from(1).iter().map(read))?;
-            if seconds.len() != 1 && seconds.len() != numkeys {
-                let got = seconds.len();
-                let expected = format!("one value for all keys or one for each, {numkeys}");
-                return bad(format!("bad SINCE: expected {expected}, got {got}"));
-            }
-        }
-        Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
-    }
-
-    /// The members that the operation covers, as one view per existing key, in the order of the keys. `None` if one of
-    /// the first `needed` keys is missing: the result is then empty. Any other missing key counts as empty.
-    fn views(&self, ctx: Ctx, needed: usize) -> Result<Option<Vec<View<'_>>>, CommandError> {
-        let counters = try_collect_ok(self.keys.len(), self.keys.iter().map(value::<Counter>))?;
-        let now = time_of(ctx, counters.iter().copied().flatten());
-        let views = counters.iter().enumerate().filter_map(|(index, counter)| {
-            let seconds = self.seconds.get(if self.seconds.len() == 1 { 0 } else { index }).copied().flatten();
-            counter.map(|counter| view(counter, self.names.get(index), seconds, now, "expected - for all of it"))
-        });
-        let views = try_collect_ok(counters.len(), views)?;
-        Ok(counters.iter().take(needed).all(Option::is_some).then_some(views))
-    }
+/// Parses `numkeys key [key ...] [SINCE seconds [seconds ...]]`. Calls `reply` with the members that the operation
+/// covers, as one view per existing key, in the order of the keys. There is no view if one of the first `needed` keys
+/// is missing: the result is then empty. Any other missing key counts as empty.
+fn with_views(
+    ctx: Ctx,
+    args: Args<'_>,
+    needed: usize,
+    reply: impl FnOnce(&[View<'_>]) -> Result<(), Error>,
+) -> Result<(), CommandError> {
+    let Some(numkeys) = args::numkeys(args) else {
+        let (given, most) = (args.get(1).bytes(), args.len() - 2);
+        let got = quoted(given);
+        return Err(CommandError::Argument(match parse_number(given) {
+            None => format!("numkeys is missing: expected the number of keys before the keys, got {got}"),
+            Some(_) => format!("bad numkeys: expected from 1 to {most}, the arguments behind it, got {got}"),
+        }));
+    };
+    let (names, seconds) = (args.from(2).first(numkeys), since(args.from(2 + numkeys), numkeys)?);
+    let keys = open_all::<Counter>(ctx, names)?;
+    let counters = try_collect_ok(numkeys, keys.iter().map(value::<Counter>))?;
+    let now = time_of(ctx, counters.iter().copied().flatten());
+    let views = counters.iter().enumerate().filter_map(|(index, counter)| {
+        let seconds = seconds.get(if seconds.len() == 1 { 0 } else { index }).copied().flatten();
+        counter.map(|counter| view(counter, names.get(index), seconds, now, "expected - for all of it"))
+    });
+    let views = try_collect_ok(numkeys, views)?;
+    Ok(reply(if counters.iter().take(needed).all(Option::is_some) { &views } else { &[] })?)
 }
 
 /// A view of the members that were added to `counter` in the last `seconds`; of all members for `None`. `instead` says
@@ -94,15 +91,13 @@ pub fn card(
     ask: impl FnOnce(&[View<'_>]) -> Result<Estimated, Error>,
 ) -> impl FnOnce(Ctx, Args<'_>) -> Result<(), CommandError> {
     move |ctx, args| {
-        let operands = Operands::from_args(ctx, args)?;
-        let estimated = match operands.views(ctx, needed)? {
-            Some(views) => ask(&views)?,
-            None => Estimated { estimate: 0.0, standard_error: 0.0 },
-        };
-        ctx.reply_array(2);
-        ctx.reply_integer(estimated.count() as i64);
-        ctx.reply_double(estimated.standard_error);
-        Ok(())
+        with_views(ctx, args, needed, |views| {
+            let estimated = ask(views)?;
+            ctx.reply_array(2);
+            ctx.reply_integer(estimated.count() as i64);
+            ctx.reply_double(estimated.standard_error);
+            Ok(())
+        })
     }
 }
 
@@ -113,13 +108,11 @@ pub fn members(
     ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<Member<'v>>, Error>,
 ) -> impl FnOnce(Ctx, Args<'_>) -> Result<(), CommandError> {
     move |ctx, args| {
-        let operands = Operands::from_args(ctx, args)?;
-        let members = match operands.views(ctx, needed)? {
-            Some(views) => ask(&views)?,
-            None => Vec::new(),
-        };
-        reply_members(ctx, members.len(), members.into_iter());
-        Ok(())
+        with_views(ctx, args, needed, |views| {
+            let members = ask(views)?;
+            reply_members(ctx, members.len(), members.into_iter());
+            Ok(())
+        })
     }
 }
 
