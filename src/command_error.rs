@@ -25,8 +25,6 @@ pub enum CommandError {
     Key(KeyError),
     /// The key is missing, and the command does not create it.
     NotFound,
-    /// The key exists, but the command only creates new keys.
-    Exists,
     /// A dump chunk (`LOADCHUNK`) that is damaged, is out of order, or belongs to a complete value.
     BadData,
     /// The value is partially loaded from dump chunks.
@@ -38,8 +36,6 @@ pub enum CommandError {
     NoClassic { commands: &'static str },
     /// An option or argument that is not accepted, and why.
     Argument(String),
-    /// An expiry that the server does not accept for any key.
-    ExpireTime(String),
     /// An error of the core library, or a number outside the range of its parameter.
     Core(Error),
     /// The same for the value in one of a command's payloads, which has this number.
@@ -92,7 +88,6 @@ impl CommandError {
                 "TRYAGAIN the server is saving the key; send the command again".to_owned()
             }
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
-            CommandError::Exists => "ERR item exists".to_owned(),
             CommandError::BadData => format!("ERR {BAD_DATA}"),
             CommandError::StillLoading(arrived) => format!("ERR {kind} is {arrived}"),
             CommandError::NoFilters => "ERR filters are kept and not served with commands lc: load the module with \
@@ -103,8 +98,6 @@ impl CommandError {
                  lines"
             ),
             CommandError::Argument(text) => format!("ERR {text}"),
-            // The words of the server's `SET`.
-            CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
             CommandError::Core(error) => core_text(kind, error),
             CommandError::Payload(number, error) => {
                 core_text(kind, error).replacen("ERR ", &format!("ERR payload {number}: "), 1)

@@ -309,6 +309,8 @@ fn width(given: Arg<'_>) -> Result<usize, CommandError> {
 /// Parses an expiry option, with the ranges of the server's `SET`. Returns milliseconds since 1970. A client may not
 /// give a past time: the key would expire at once, and every call would create it again.
 fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
+    // The words of the server's `SET`.
+    let invalid = |why: String| bad(format!("invalid expire time: {why}"));
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),
         _ => ("milliseconds", 1),
@@ -316,24 +318,21 @@ fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
     let most = i64::MAX / unit_ms;
     let Some(number) = parse_canonical(given.bytes()).filter(|number| (1..=most).contains(number)) else {
         let got = quoted(given.bytes());
-        let why = format!("option {option} needs a whole number of {unit} from 1 to {most}, got {got}");
-        return Err(CommandError::ExpireTime(why));
+        return invalid(format!("option {option} needs a whole number of {unit} from 1 to {most}, got {got}"));
     };
     let (ms, now) = (number * unit_ms, ctx.now_ms());
     if matches!(option, Opt::Ex | Opt::Px) {
-        let why = || CommandError::ExpireTime(format!("{ms} milliseconds from now are beyond the largest time"));
-        return now.checked_add(ms).ok_or_else(why);
+        let too_late = || invalid(format!("{ms} milliseconds from now are beyond the largest time"));
+        return now.checked_add(ms).map_or_else(too_late, Ok);
     }
     if ms <= now && !must_obey(ctx) {
-        return Err(CommandError::ExpireTime(format!("{ms} milliseconds since 1970 have passed")));
+        return invalid(format!("{ms} milliseconds since 1970 have passed"));
     }
     Ok(ms)
 }
 
 fn layout(given: &[u8]) -> Result<BitLayout, CommandError> {
     let named = |layout: &BitLayout| given.eq_ignore_ascii_case(layout.name().as_bytes());
-    match [BitLayout::Lines, BitLayout::Classic].into_iter().find(named) {
-        Some(layout) => Ok(layout),
-        None => bad(format!("bad layout: expected lines or classic, got {}", quoted(given))),
-    }
+    let unknown = || bad(format!("bad layout: expected lines or classic, got {}", quoted(given)));
+    [BitLayout::Lines, BitLayout::Classic].into_iter().find(named).map_or_else(unknown, Ok)
 }

@@ -51,7 +51,7 @@ pub(super) fn reserve<T: Family>(
 ) -> Result<(), CommandError> {
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
-        return Err(CommandError::Exists);
+        return bad("item exists");
     }
     let value = T::build(creation, &ServerLimit::new(ctx))?;
     let prefix = value.prefix();
