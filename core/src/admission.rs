@@ -128,16 +128,13 @@ impl<K: PartialEq> LookUp<K> {
     /// [`Admission::Known`] if its first occurrence was admitted.
     pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
         let (mut reported, mut answers) = (0, self.answers);
-        answers.extend(self.items.iter().map(|&item| match item {
-            None => Admission::Known,
-            Some(place) => {
-                let place = place as usize;
-                let is_first = place == reported;
-                reported += usize::from(is_first);
-                match of_new[place] {
-                    Admission::Admitted if !is_first => Admission::Known,
-                    first => first,
-                }
+        answers.extend(self.items.iter().map(|&item| {
+            let Some(place) = item else { return Admission::Known };
+            let is_first = place as usize == reported;
+            reported += usize::from(is_first);
+            match of_new[place as usize] {
+                Admission::Admitted if !is_first => Admission::Known,
+                first => first,
             }
         }));
         answers

@@ -239,10 +239,8 @@ impl Family for BloomFilter {
         // RedisBloom parses it.
         Self::given(ctx, args, OBEYED_INSERT_OPTIONS).or_else(|_| {
             // A primary with this module sent what RedisBloom would reject, so the strict parser reads it.
-            let options = match from_redisbloom(args, lenient::insert) {
-                Some(options) => options,
-                None => args::options(ctx, args, 2, OBEYED_INSERT_OPTIONS)?,
-            };
+            let strict = || args::options(ctx, args, 2, OBEYED_INSERT_OPTIONS);
+            let options = from_redisbloom(args, lenient::insert).map_or_else(strict, Ok)?;
             Ok((Creation::obeyed(ctx, args, &options)?, options))
         })
     }

@@ -68,10 +68,8 @@ fn window<W>(
 ) -> Result<Option<W>, CommandError> {
     let Some(seconds) = options.window else {
         let of_window = [Opt::Manual, Opt::Volatile, Opt::Slices, Opt::Refresh, Opt::Slice];
-        return match of_window.into_iter().find(|&option| options.has(option)) {
-            Some(option) => bad(format!("option {option} needs option WINDOW")),
-            None => Ok(None),
-        };
+        let found = of_window.into_iter().find(|&option| options.has(option));
+        return found.map_or(Ok(None), |option| bad(format!("option {option} needs option WINDOW")));
     };
     // `VOLATILE` makes the key expire once the value is empty. So it excludes `MANUAL`, with which nobody knows that
     // time, and options that set another expiry.

@@ -124,10 +124,10 @@ impl Setting {
                 chosen.map(|index| index as u64).ok_or_else(|| expected(format!("{} or {last}", others.join(", "))))
             }
             Seed => parse_unsigned(text).ok_or_else(|| expected("a number from 0 to 2^64-1".to_owned())),
-            Rate { min, max } => match parse_number(text).filter(|rate| (min..=max).contains(rate)) {
-                Some(rate) => Ok(rate.to_bits()),
-                None => Err(expected(format!("a number from {min} to {max}"))),
-            },
+            Rate { min, max } => {
+                let rate = parse_number(text).filter(|rate| (min..=max).contains(rate));
+                rate.map(f64::to_bits).ok_or_else(|| expected(format!("a number from {min} to {max}")))
+            }
             FilterRate => {
                 let rate = parse_number(text).ok_or_else(|| self.invalid())?;
                 let in_range = rate > 0.0 && rate < 1.0;

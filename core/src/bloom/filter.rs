@@ -121,12 +121,10 @@ impl BloomFilter {
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        match self.ring() {
-            Some(ring) => Self::windowed(ring.params, ring.windowing, ring.newest_slice, limit),
-            None => {
-                Ok(BloomFilter { parts: Parts::One(SubFilter::from_spec(self.chain()[0].spec.clone(), 0, limit)?) })
-            }
+        if let Some(ring) = self.ring() {
+            return Self::windowed(ring.params, ring.windowing, ring.newest_slice, limit);
         }
+        Ok(BloomFilter { parts: Parts::One(SubFilter::from_spec(self.chain()[0].spec.clone(), 0, limit)?) })
     }
 
     /// A copy of the filter.
@@ -135,13 +133,9 @@ impl BloomFilter {
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
         let sub_filters = try_collect_ok(self.chain().len(), self.chain().iter().map(SubFilter::try_clone))?;
-        Ok(match self.ring() {
-            None => BloomFilter { parts: Parts::from_vec(sub_filters) },
-            Some(ring) => {
-                let ring = Generations { list: try_to_vec(&ring.list)?, ..*ring };
-                BloomFilter { parts: Parts::Many(sub_filters, Some(Box::new(ring))) }
-            }
-        })
+        let Some(ring) = self.ring() else { return Ok(BloomFilter { parts: Parts::from_vec(sub_filters) }) };
+        let ring = Generations { list: try_to_vec(&ring.list)?, ..*ring };
+        Ok(BloomFilter { parts: Parts::Many(sub_filters, Some(Box::new(ring))) })
     }
 
     /// The layout of the filter.
@@ -255,13 +249,9 @@ impl BloomFilter {
     /// The index of the newest slice's first sub-filter.
     #[inline]
     fn newest_start(&self) -> usize {
-        match self.ring() {
-            None => 0,
-            Some(ring) => {
-                let newest = ring.list.last().filter(|one| one.age == 0).map_or(0, |one| one.len as usize);
-                self.chain().len() - newest
-            }
-        }
+        let Some(ring) = self.ring() else { return 0 };
+        let newest = ring.list.last().filter(|one| one.age == 0).map_or(0, |one| one.len as usize);
+        self.chain().len() - newest
     }
 
     #[inline]
