@@ -23,7 +23,7 @@ mod removal;
 use std::alloc::Layout;
 
 use digits::value_of;
-use index::Index;
+use index::{FAR_OFFSET, Index, OFFSET};
 use record::{Front, MOST_SCANNED, Record, Records, has_item};
 
 use crate::counting::held::ring::{Ages, own_bytes};
@@ -276,7 +276,17 @@ impl Members {
         if self.index == Index::NONE {
             return self.find_by_one(item);
         }
-        self.index.find(&self.buffer, hash, |offset| self.is_at(offset, item))
+        if self.index.is_far() { self.find_far(item, hash) } else { self.find_in::<OFFSET>(item, hash) }
+    }
+
+    #[inline(never)]
+    fn find_far(&self, item: &[u8], hash: u64) -> Option<usize> {
+        self.find_in::<FAR_OFFSET>(item, hash)
+    }
+
+    #[inline(always)]
+    fn find_in<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
+        self.index.find::<BYTES>(&self.buffer, hash, |offset| self.is_at(offset, item))
     }
 
     /// The [`table_hash`] of `item`, or 0 if there is no index, which is all that it is for.
@@ -315,11 +325,18 @@ impl Members {
     #[inline(always)]
     fn is_at(&self, offset: usize, item: &[u8]) -> bool {
         let Some(bytes) = self.as_bytes().get(offset + self.tag_bytes()..) else { return false };
+        let is_it = if self.width > 0 { None } else { Record::begins_plainly(bytes, item) };
+        is_it.unwrap_or_else(|| self.is_encoded(bytes, item))
+    }
+
+    /// Whether `bytes`, which begin with a member, begin with `item`.
+    #[inline(never)]
+    fn is_encoded(&self, bytes: &[u8], item: &[u8]) -> bool {
         match self.width {
-            0 => Record::begins(bytes, item, self.prefix()),
+            0 => Record::of(item, self.prefix()).begins(bytes),
             width => {
-                let own = bytes.get(..width.into()).map(value_of);
-                own.is_some() && own == Record::number_of(item, self.prefix())
+                let number = Record::number_of(item, self.prefix());
+                number.is_some_and(|number| bytes.get(..width.into()).map(value_of) == Some(number))
             }
         }
     }
@@ -468,7 +485,9 @@ impl Members {
     fn append(&mut self, record: &Record<'_>, tag: u8) {
         let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);
         let (tag_byte, free) = free.split_at_mut(self.tag_bytes.into());
-        tag_byte.fill(tag);
+        if let [own] = tag_byte {
+            *own = tag;
+        }
         let len = if self.width > 0 { self.width.into() } else { record.len() };
         record.put(&mut free[..len], self.width);
         let (own, counted_bytes) = (self.tag_bytes() + len, record.counted_bytes());

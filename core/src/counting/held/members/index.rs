@@ -9,9 +9,9 @@
 /// The number of entries in a group of the hash index. A fingerprint takes one byte.
 const GROUP: usize = 16;
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in two bytes.
-const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
+pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 /// The size in bytes of a group of 16 entries, each with a fingerprint and the byte offset of a member in four bytes.
-const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
+pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
 /// The largest average number of members per group of the hash index.
 const GROUP_MEMBERS: usize = 15;
@@ -80,18 +80,10 @@ impl Index {
     }
 
     /// The byte offset of a member; `None` if there is no such member. `hash` is the hash of the member, and `is_it`
-    /// says whether it is the member at an offset. The index is at the end of `buffer`.
+    /// says whether it is the member at an offset. The index is at the end of `buffer`, and its groups have `BYTES`
+    /// bytes. All members with an equal fingerprint are compared, and the next group is searched after a full one.
     #[inline(always)]
-    pub(super) fn find(self, buffer: &[u8], hash: u64, is_it: impl FnMut(usize) -> bool) -> Option<usize> {
-        match self.is_far() {
-            true => self.find_in::<FAR_OFFSET>(buffer, hash, is_it),
-            false => self.find_in::<OFFSET>(buffer, hash, is_it),
-        }
-    }
-
-    /// Compares all members with an equal fingerprint, and goes on to the next group after a full one.
-    #[inline(always)]
-    fn find_in<const BYTES: usize>(
+    pub(super) fn find<const BYTES: usize>(
         self,
         buffer: &[u8],
         hash: u64,

@@ -21,7 +21,7 @@ use arrayvec::ArrayVec;
 use multiversion::multiversion;
 
 use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, bytes_of_number, decimal};
-use super::digits::{is_uuid, put_decimal, put_hex, put_uuid, value_of, without_hyphens};
+use super::digits::{is_uuid, put_decimal, put_hex, put_uuid, put_value, value_of, without_hyphens};
 use crate::counting::held::ring::Ages;
 use crate::counting::params::MOST_PREFIX;
 
@@ -125,50 +125,43 @@ impl<'i> Record<'i> {
         (self.code.wrapping_sub(code + 1) < 8).then_some(self.body[0])
     }
 
-    /// Whether `bytes` begin with the record of `item` in a set with this prefix.
+    /// Whether `bytes` begin with the record of `item`; `None` if [`Self::begins`] must be asked. Texts that are kept as
+    /// they are and UUIDs take less time to compare than to encode.
     #[inline(always)]
-    pub(super) fn begins(bytes: &[u8], item: &'i [u8], prefix: &[u8]) -> bool {
-        match bytes.split_first() {
-            // Texts that are kept as they are and UUIDs take less time to compare than to encode.
-            Some((&len @ 0..HEX_LOWER, rest)) => rest.get(..len.into()).is_some_and(|text| is_same(text, item)),
-            Some((&UUID_LOWER, rest)) => match (item.try_into(), rest.first_chunk()) {
-                (Ok(uuid), Some(body)) => is_uuid(uuid, body, Case::Lower),
-                _ => false,
-            },
-            Some((&code, rest)) => Self::of(item, prefix).is(code, rest),
-            None => false,
+    pub(super) fn begins_plainly(bytes: &[u8], item: &[u8]) -> Option<bool> {
+        match bytes.split_first()? {
+            (&len @ 0..HEX_LOWER, rest) => Some(rest.get(..len.into()).is_some_and(|text| is_same(text, item))),
+            (&UUID_LOWER, rest) => {
+                Some(item.try_into().is_ok_and(|uuid| rest.first_chunk().is_some_and(|body| is_uuid(uuid, body))))
+            }
+            _ => None,
         }
     }
 
-    /// Whether this is the record with the first byte `code` and the body at the start of `rest`.
+    /// Whether `bytes` begin with this record.
     #[inline(always)]
-    fn is(&self, code: u8, rest: &[u8]) -> bool {
+    pub(super) fn begins(&self, bytes: &[u8]) -> bool {
+        let Some((&code, rest)) = bytes.split_first() else { return false };
         code == self.code
             && match code {
                 0xc1..=0xc8 | 0xd8..=0xdf => {
                     rest.get(..self.len() - 1).is_some_and(|own| value_of(own) == self.body[0])
                 }
-                _ => self.rarely_begins(rest),
+                0..HEX_LOWER => rest.starts_with(self.item),
+                LONG_TEXT.. => {
+                    let [low, high, ..] = self.item.len().to_le_bytes();
+                    rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
+                }
+                UUID_LOWER | UUID_UPPER => rest.starts_with(&self.bytes()),
+                _ => hex(self.item).is_some_and(|(_, body)| rest.starts_with(&body[..self.len() - 1])),
             }
-    }
-
-    #[inline(never)]
-    fn rarely_begins(&self, rest: &[u8]) -> bool {
-        match self.code {
-            LONG_TEXT.. => {
-                let [low, high, ..] = self.item.len().to_le_bytes();
-                rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
-            }
-            UUID_UPPER => rest.starts_with(&self.bytes()),
-            _ => hex(self.item).is_some_and(|(_, body)| rest.starts_with(&body[..self.len() - 1])),
-        }
     }
 
     /// Writes the record to `bytes`, which have its length. In a set of numbers of this width, writes the number.
     #[inline(always)]
     pub(super) fn put(&self, bytes: &mut [u8], width: u8) {
         if width > 0 {
-            return bytes.copy_from_slice(&self.bytes()[..width.into()]);
+            return put_value(bytes, self.body[0]);
         }
         let [code, rest @ ..] = bytes else { return };
         *code = self.code;
@@ -180,7 +173,8 @@ impl<'i> Record<'i> {
                 text.copy_from_slice(self.item);
             }
             0x84..=0xc0 => hex(self.item).into_iter().for_each(|(_, body)| rest.copy_from_slice(&body[..rest.len()])),
-            _ => rest.copy_from_slice(&self.bytes()[..rest.len()]),
+            UUID_LOWER | UUID_UPPER => rest.copy_from_slice(&self.bytes()),
+            _ => put_value(rest, self.body[0]),
         }
     }
 
@@ -320,14 +314,14 @@ impl<'a> Member<'a> {
 
     /// Writes the member to `bytes` as a set with this front keeps it. The member must be a number.
     pub(super) fn put_number(self, front: Front<'_>, bytes: &mut [u8]) {
-        let value = value_of(self.body).to_le_bytes();
-        match (front.width, bytes) {
+        let body = match (front.width, bytes) {
             (0, [code, body @ ..]) => {
                 *code = (if front.prefix.is_empty() { DECIMAL } else { PREFIXED }) + body.len() as u8;
-                body.copy_from_slice(&value[..body.len()]);
+                body
             }
-            (_, bytes) => bytes.copy_from_slice(&value[..bytes.len()]),
-        }
+            (_, body) => body,
+        };
+        put_value(body, value_of(self.body));
     }
 
     /// The address of the member in its arena. Members of one set that were added later have higher addresses.
