@@ -228,9 +228,7 @@ impl Members {
             if members.offset_of(text, hash).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            if members.index != Index::NONE {
-                members.index.enter(&mut members.buffer, hash, members.arena_len as usize);
-            }
+            members.index.enter(&mut members.buffer, hash, members.arena_len as usize);
             members.count(members.tag_bytes() + front.len_of(member.record_bytes()), counted_bytes);
         }
         let left = rest.rest.len();
@@ -369,12 +367,10 @@ impl Members {
         }
         let arena = self.as_bytes().len() + own;
         // The index is kept as long as it has room for the new member.
-        let is_kept = if self.index == Index::NONE {
-            self.index_for(len, width, arena) == Index::NONE
-        } else {
-            self.index.holds(len, arena)
+        let index = match self.index.holds(len, arena) {
+            true => self.index,
+            false => self.index_for(len.max(self.index.members()), width, arena),
         };
-        let index = if is_kept { self.index } else { self.index_for(len.max(self.index.members()), width, arena) };
         let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
             // Memory for one more member is allocated too. This halves the number of reallocations of short buffers.
@@ -382,8 +378,13 @@ impl Members {
             limit.check(self.held_bytes(), (size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
         }
-        self.append(record, tag);
-        if !is_kept {
+        let (tag_byte, bytes) = self.buffer[arena - own..arena].split_at_mut(self.tag_bytes.into());
+        if let [own] = tag_byte {
+            *own = tag;
+        }
+        record.put(bytes, width);
+        self.count(own, record.counted_bytes());
+        if index != self.index {
             self.index_anew(index);
         } else if index != Index::NONE {
             index.enter(&mut self.buffer, hash, arena - own);
@@ -478,20 +479,6 @@ impl Members {
                 self.index_anew(index);
             }
         }
-    }
-
-    /// Appends a member. The buffer has room for it.
-    #[inline]
-    fn append(&mut self, record: &Record<'_>, tag: u8) {
-        let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);
-        let (tag_byte, free) = free.split_at_mut(self.tag_bytes.into());
-        if let [own] = tag_byte {
-            *own = tag;
-        }
-        let len = if self.width > 0 { self.width.into() } else { record.len() };
-        record.put(&mut free[..len], self.width);
-        let (own, counted_bytes) = (self.tag_bytes() + len, record.counted_bytes());
-        self.count(own, counted_bytes);
     }
 
     /// Adds a member to the totals of the set. The buffer already has the member's slice tag and encoding, `own` bytes

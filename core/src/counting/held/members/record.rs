@@ -509,7 +509,7 @@ impl<'a> Front<'a> {
     /// The least width for a number.
     #[inline(always)]
     pub(super) fn width_of(number: u64) -> u8 {
-        bytes_of_number(number).next_power_of_two() as u8
+        1 << (u8::from(number > 0xff) + u8::from(number > 0xffff) + u8::from(number > 0xffff_ffff))
     }
 
     /// Whether `wanted` is one of these numbers, which have the width of this front.
