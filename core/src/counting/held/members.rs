@@ -24,7 +24,7 @@ use std::alloc::Layout;
 
 use digits::value_of;
 use index::{FAR_OFFSET, Index, OFFSET};
-use record::{Front, MOST_SCANNED, Record, Records, has_item};
+use record::{Front, MOST_SCANNED, Member, Record, Records, has_item};
 
 use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::params::Room;
@@ -229,7 +229,7 @@ impl Members {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
             members.index.enter(&mut members.buffer, hash, members.arena_len as usize);
-            members.count(members.tag_bytes() + front.len_of(member.record_bytes()), counted_bytes);
+            members.count(members.tag_bytes() + member.len(), counted_bytes);
         }
         let left = rest.rest.len();
         Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;
@@ -314,7 +314,7 @@ impl Members {
             if self.is_at(offset, item) {
                 return Some(offset);
             }
-            offset += self.tag_bytes() + self.front().len_of(member.record_bytes());
+            offset += self.tag_bytes() + member.len();
         }
         None
     }
@@ -359,7 +359,7 @@ impl Members {
             _ if self.width == 0 => 0,
             _ => record.number(self.prefix()).map_or(0, |number| self.width.max(Front::width_of(number))),
         };
-        let own = self.tag_bytes() + if width > 0 { width.into() } else { record.len() };
+        let own = self.tag_bytes() + record.len_in(width);
         if self.len == 0 {
             self.begin(Front { prefix, width }, own, limit)?;
         } else if width != self.width {
@@ -418,8 +418,8 @@ impl Members {
     fn reform(&mut self, width: u8, own: usize, limit: &impl SizeLimit) -> Result<(), Error> {
         let front = Front { width, ..self.front() };
         let front_bytes = front.to_bytes(self.tag_bytes());
-        let records = self.iter().map(|(_, member)| self.tag_bytes() + front.len_of(member.record_bytes()));
-        let arena = front_bytes.len() + records.sum::<usize>() + own;
+        let len_of = |member: Member<'_>| self.tag_bytes() + member.record(&mut [0; 64]).len_in(width);
+        let arena = front_bytes.len() + self.iter().map(|(_, member)| len_of(member)).sum::<usize>() + own;
         let index = self.index_for(self.len() + 1, width, arena);
         let bytes = size_class(arena + index.bytes());
         limit.check(self.held_bytes(), bytes.saturating_sub(self.buffer.len()) as u64)?;
@@ -427,11 +427,10 @@ impl Members {
         let mut at = front_bytes.len();
         buffer[..at].copy_from_slice(&front_bytes);
         for (tag, member) in self.iter() {
-            buffer[at..at + self.tag_bytes()].fill(tag);
-            at += self.tag_bytes();
-            let len = front.len_of(member.record_bytes());
-            member.put_number(front, &mut buffer[at..at + len]);
-            at += len;
+            let (tag_byte, bytes) = buffer[at..at + len_of(member)].split_at_mut(self.tag_bytes());
+            tag_byte.fill(tag);
+            member.record(&mut [0; 64]).put(bytes, width);
+            at += len_of(member);
         }
         let front_len = front_bytes.len() as u8;
         // The caller then makes the index anew.

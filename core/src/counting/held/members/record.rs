@@ -103,6 +103,12 @@ impl<'i> Record<'i> {
         }
     }
 
+    /// The length of the record, or of the number in a set of numbers of this width.
+    #[inline(always)]
+    pub(super) fn len_in(&self, width: u8) -> usize {
+        if width > 0 { width.into() } else { self.len() }
+    }
+
     /// The bytes that the member takes of the limit `exact_bytes`: the length of the record without its header. If the
     /// record leaves out a prefix, it is the length of the whole text, so that the number does not depend on other
     /// members.
@@ -297,31 +303,24 @@ impl<'a> Member<'a> {
         Some((Member { body: record.get(usize::from(header)..)?, header, code, prefix }, rest))
     }
 
-    /// The length of the member's record in a set that is not one of numbers.
+    /// The length of the member in its arena, without its slice tag.
     #[inline]
-    pub(super) fn record_bytes(self) -> usize {
-        match self.number() {
-            Some(value) => 1 + bytes_of_number(value),
-            None => usize::from(self.header) + self.body.len(),
-        }
+    pub(super) fn len(self) -> usize {
+        usize::from(self.header) + self.body.len()
+    }
+
+    /// The record of the member, whose text is decoded into `buffer`.
+    pub(super) fn record<'b>(self, buffer: &'b mut [u8; MOST_CHARACTERS]) -> Record<'b>
+    where
+        'a: 'b,
+    {
+        Record::of(self.text_in(buffer), self.prefix)
     }
 
     /// The number that the member is, behind the prefix of the set if it has one.
     #[inline]
     pub(super) fn number(self) -> Option<u64> {
         matches!(self.code, 0xc1..=0xc8 | 0xd8..=0xdf).then(|| value_of(self.body))
-    }
-
-    /// Writes the member to `bytes` as a set with this front keeps it. The member must be a number.
-    pub(super) fn put_number(self, front: Front<'_>, bytes: &mut [u8]) {
-        let body = match (front.width, bytes) {
-            (0, [code, body @ ..]) => {
-                *code = (if front.prefix.is_empty() { DECIMAL } else { PREFIXED }) + body.len() as u8;
-                body
-            }
-            (_, body) => body,
-        };
-        put_value(body, value_of(self.body));
     }
 
     /// The address of the member in its arena. Members of one set that were added later have higher addresses.
@@ -348,7 +347,7 @@ impl<'a> Member<'a> {
         self.code == UUID_LOWER || {
             let due = Record::of(text, self.prefix);
             match front.width {
-                0 => due.code == self.code && due.len() == self.record_bytes(),
+                0 => due.code == self.code && due.len() == self.len(),
                 _ => due.number(self.prefix) == self.number(),
             }
         }
@@ -522,12 +521,6 @@ impl<'a> Front<'a> {
             4 => has_four(numbers.as_chunks().0, wanted as u32),
             _ => has_eight(numbers.as_chunks().0, wanted),
         }
-    }
-
-    /// The length of a member in the arena, without its slice tag, that takes `bytes` bytes as a record.
-    #[inline(always)]
-    pub(super) fn len_of(self, bytes: usize) -> usize {
-        if self.width > 0 { self.width.into() } else { bytes }
     }
 }
 

@@ -157,7 +157,7 @@ proptest! {
         prop_assert!(record.len() <= most);
         let behind = [&record[..], b"behind"].concat();
         let (member, rest) = Member::split(&behind, front(prefix)).unwrap();
-        prop_assert_eq!((member.record_bytes(), rest), (record.len(), &b"behind"[..]));
+        prop_assert_eq!((member.len(), rest), (record.len(), &b"behind"[..]));
         prop_assert_eq!(&*member.text(), &text[..]);
         let mut buffer = [7; MOST_CHARACTERS];
         prop_assert_eq!(member.text_in(&mut buffer), &text[..]);
