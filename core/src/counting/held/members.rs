@@ -309,9 +309,9 @@ impl Members {
 
     #[inline(never)]
     fn find_by_one(&self, item: &[u8]) -> Option<usize> {
-        let mut offset = self.front_len.into();
+        let (record, mut offset) = (Record::of(item, self.prefix()), self.front_len.into());
         for (_, member) in self.iter() {
-            if self.is_at(offset, item) {
+            if self.is_record_at(offset, &record) {
                 return Some(offset);
             }
             offset += self.tag_bytes() + member.len();
@@ -322,21 +322,32 @@ impl Members {
     /// Whether the member at this byte offset is `item`.
     #[inline(always)]
     fn is_at(&self, offset: usize, item: &[u8]) -> bool {
-        let Some(bytes) = self.as_bytes().get(offset + self.tag_bytes()..) else { return false };
-        let is_it = if self.width > 0 { None } else { Record::begins_plainly(bytes, item) };
-        is_it.unwrap_or_else(|| self.is_encoded(bytes, item))
+        let is_it = if self.width > 0 { None } else { Record::begins_plainly(self.bytes_at(offset), item) };
+        is_it.unwrap_or_else(|| self.is_encoded_at(offset, item))
     }
 
-    /// Whether `bytes`, which begin with a member, begin with `item`.
     #[inline(never)]
-    fn is_encoded(&self, bytes: &[u8], item: &[u8]) -> bool {
+    fn is_encoded_at(&self, offset: usize, item: &[u8]) -> bool {
+        self.is_record_at(offset, &Record::of(item, self.prefix()))
+    }
+
+    /// Whether the member at this byte offset has this record.
+    #[inline(always)]
+    fn is_record_at(&self, offset: usize, record: &Record<'_>) -> bool {
+        let bytes = self.bytes_at(offset);
         match self.width {
-            0 => Record::of(item, self.prefix()).begins(bytes),
+            0 => record.begins(bytes),
             width => {
-                let number = Record::number_of(item, self.prefix());
-                number.is_some_and(|number| bytes.get(..width.into()).map(value_of) == Some(number))
+                let own = bytes.get(..width.into()).map(value_of);
+                own.is_some() && own == record.number(self.prefix())
             }
         }
+    }
+
+    /// The bytes from a member on, without its slice tag.
+    #[inline(always)]
+    fn bytes_at(&self, offset: usize) -> &[u8] {
+        self.as_bytes().get(offset + self.tag_bytes()..).unwrap_or_default()
     }
 
     /// Inserts an item, which must not be a member yet. The caller has checked that the set has room for it. If it is

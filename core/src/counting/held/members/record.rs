@@ -153,7 +153,7 @@ impl<'i> Record<'i> {
                 0xc1..=0xc8 | 0xd8..=0xdf => {
                     rest.get(..self.len() - 1).is_some_and(|own| value_of(own) == self.body[0])
                 }
-                0..HEX_LOWER => rest.starts_with(self.item),
+                0..HEX_LOWER => rest.get(..self.item.len()).is_some_and(|text| is_same(text, self.item)),
                 LONG_TEXT.. => {
                     let [low, high, ..] = self.item.len().to_le_bytes();
                     rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
