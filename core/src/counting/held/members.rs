@@ -311,7 +311,11 @@ impl Members {
     fn find_by_one(&self, item: &[u8]) -> Option<usize> {
         let (record, mut offset) = (Record::of(item, self.prefix()), self.front_len.into());
         for (_, member) in self.iter() {
-            if self.is_record_at(offset, &record) {
+            let is_it = match self.width {
+                0 => record.begins(self.bytes_at(offset)),
+                _ => member.number() == record.number(self.prefix()),
+            };
+            if is_it {
                 return Some(offset);
             }
             offset += self.tag_bytes() + member.len();
@@ -319,29 +323,27 @@ impl Members {
         None
     }
 
-    /// Whether the member at this byte offset is `item`.
+    /// Whether the member at this byte offset is `item`. Nothing else than the comparison of texts is inlined, so that
+    /// a look-up keeps its variables in registers.
     #[inline(always)]
     fn is_at(&self, offset: usize, item: &[u8]) -> bool {
-        let is_it = if self.width > 0 { None } else { Record::begins_plainly(self.bytes_at(offset), item) };
-        is_it.unwrap_or_else(|| self.is_encoded_at(offset, item))
+        match self.width {
+            0 => {
+                Record::begins_plainly(self.bytes_at(offset), item).unwrap_or_else(|| self.is_encoded_at(offset, item))
+            }
+            _ => self.is_number_at(offset, item),
+        }
     }
 
     #[inline(never)]
     fn is_encoded_at(&self, offset: usize, item: &[u8]) -> bool {
-        self.is_record_at(offset, &Record::of(item, self.prefix()))
+        Record::of(item, self.prefix()).begins(self.bytes_at(offset))
     }
 
-    /// Whether the member at this byte offset has this record.
-    #[inline(always)]
-    fn is_record_at(&self, offset: usize, record: &Record<'_>) -> bool {
-        let bytes = self.bytes_at(offset);
-        match self.width {
-            0 => record.begins(bytes),
-            width => {
-                let own = bytes.get(..width.into()).map(value_of);
-                own.is_some() && own == record.number(self.prefix())
-            }
-        }
+    #[inline(never)]
+    fn is_number_at(&self, offset: usize, item: &[u8]) -> bool {
+        let own = self.bytes_at(offset).get(..self.width.into()).map(value_of);
+        own.is_some() && own == Record::number_of(item, self.prefix())
     }
 
     /// The bytes from a member on, without its slice tag.
