@@ -309,12 +309,10 @@ impl Members {
 
     #[inline(never)]
     fn find_by_one(&self, item: &[u8]) -> Option<usize> {
-        let (record, mut offset) = (Record::of(item, self.prefix()), self.front_len.into());
+        let number = if self.width == 0 { None } else { Some(Record::number_of(item, self.prefix())?) };
+        let mut offset = self.front_len.into();
         for (_, member) in self.iter() {
-            let is_it = match self.width {
-                0 => record.begins(self.bytes_at(offset)),
-                _ => member.number() == record.number(self.prefix()),
-            };
+            let is_it = if number.is_some() { member.number() == number } else { self.is_at(offset, item) };
             if is_it {
                 return Some(offset);
             }
@@ -323,8 +321,8 @@ impl Members {
         None
     }
 
-    /// Whether the member at this byte offset is `item`. Nothing else than the comparison of texts is inlined, so that
-    /// a look-up keeps its variables in registers.
+    /// Whether the member at this byte offset is `item`.
+    // Only the comparison of texts is inlined, so that a look-up keeps its variables in registers.
     #[inline(always)]
     fn is_at(&self, offset: usize, item: &[u8]) -> bool {
         match self.width {

@@ -131,8 +131,8 @@ impl<'i> Record<'i> {
         (self.code.wrapping_sub(code + 1) < 8).then_some(self.body[0])
     }
 
-    /// Whether `bytes` begin with the record of `item`; `None` if [`Self::begins`] must be asked. Texts that are kept as
-    /// they are and UUIDs take less time to compare than to encode.
+    /// Whether `bytes` begin with the record of `item`; `None` if only [`Self::begins`] can tell. Texts that are kept
+    /// as they are and UUIDs take less time to compare than to encode.
     #[inline(always)]
     pub(super) fn begins_plainly(bytes: &[u8], item: &[u8]) -> Option<bool> {
         match bytes.split_first()? {
@@ -144,7 +144,7 @@ impl<'i> Record<'i> {
         }
     }
 
-    /// Whether `bytes` begin with this record.
+    /// Whether `bytes` begin with this record, if [`Self::begins_plainly`] cannot tell.
     #[inline(always)]
     pub(super) fn begins(&self, bytes: &[u8]) -> bool {
         let Some((&code, rest)) = bytes.split_first() else { return false };
@@ -153,12 +153,11 @@ impl<'i> Record<'i> {
                 0xc1..=0xc8 | 0xd8..=0xdf => {
                     rest.get(..self.len() - 1).is_some_and(|own| value_of(own) == self.body[0])
                 }
-                0..HEX_LOWER => rest.get(..self.item.len()).is_some_and(|text| is_same(text, self.item)),
                 LONG_TEXT.. => {
                     let [low, high, ..] = self.item.len().to_le_bytes();
                     rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
                 }
-                UUID_LOWER | UUID_UPPER => rest.starts_with(&self.bytes()),
+                UUID_UPPER => rest.starts_with(&self.bytes()),
                 _ => hex(self.item).is_some_and(|(_, body)| rest.starts_with(&body[..self.len() - 1])),
             }
     }
