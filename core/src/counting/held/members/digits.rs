@@ -24,7 +24,8 @@ pub(super) enum Case {
 }
 
 /// The two hexadecimal digits of each byte.
-#[inline(always)]
+// With AVX2, this loop compiles to half as many instructions.
+#[multiversion(targets("x86_64+avx2"))]
 fn digits_of(bytes: &[u8; 16], case: Case) -> [[u8; 2]; 16] {
     let mut digits = [[0; 2]; 16];
     for (digits, &byte) in digits.iter_mut().zip(bytes) {
@@ -32,8 +33,7 @@ fn digits_of(bytes: &[u8; 16], case: Case) -> [[u8; 2]; 16] {
         let letters = (nibbles + 0x0606) >> 4 & 0x0101;
         *digits = (nibbles + 0x3030 + letters * case as u16).to_le_bytes();
     }
-    // The loop alone compiles to vector instructions. Joined with what follows, it would not.
-    std::hint::black_box(digits)
+    digits
 }
 
 /// The bytes that 32 hexadecimal digits, eight in each number, stand for. `None` if a character is no digit, or a
