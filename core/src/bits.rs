@@ -19,6 +19,7 @@ pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 /// If `index` is outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
+    // The crate `bitvec` makes more checks for each bit, and is slower.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
