@@ -38,8 +38,8 @@ pub enum CommandError {
     Argument(String),
     /// An error of the core library, or a number outside the range of its parameter.
     Core(Error),
-    /// The same for the value in one of a command's payloads, which has this number.
-    Payload(usize, Error),
+    /// An error of one of a command's payloads, which has this number.
+    Payload(usize, Box<CommandError>),
 }
 
 impl From<Error> for CommandError {
@@ -75,6 +75,11 @@ impl CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
+    /// The error [`CommandError::Payload`].
+    pub fn in_payload(number: usize, error: impl Into<CommandError>) -> CommandError {
+        CommandError::Payload(number, Box::new(error.into()))
+    }
+
     /// The error reply of a command on values of this `kind`. For [`CommandError::Arity`] the server sends its own
     /// text.
     pub fn text(&self, kind: Kind) -> String {
@@ -100,7 +105,7 @@ impl CommandError {
             CommandError::Argument(text) => format!("ERR {text}"),
             CommandError::Core(error) => core_text(kind, error),
             CommandError::Payload(number, error) => {
-                core_text(kind, error).replacen("ERR ", &format!("ERR payload {number}: "), 1)
+                error.text(kind).replacen("ERR ", &format!("ERR payload {number}: "), 1)
             }
         }
     }

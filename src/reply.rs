@@ -24,12 +24,11 @@ pub fn answer(is_so: bool) -> u8 {
 /// lacking memory are also counted in the metrics. [`ServerLimit`](crate::limits::ServerLimit) counts the errors of
 /// size limits.
 pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
-    match error {
+    let cause = if let CommandError::Payload(_, cause) = error { cause } else { error };
+    match cause {
         CommandError::Arity => return ctx.reply_wrong_arity(),
         CommandError::Core(Error::Full { .. }) => FULL_REJECTED.count(),
-        CommandError::Core(Error::OutOfMemory { .. }) | CommandError::Payload(_, Error::OutOfMemory { .. }) => {
-            MEMORY_REJECTED.count()
-        }
+        CommandError::Core(Error::OutOfMemory { .. }) => MEMORY_REJECTED.count(),
         _ => {}
     }
     ctx.reply_error(&error.text(kind));

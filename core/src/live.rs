@@ -156,6 +156,13 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
     #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
+    /// Checks that a merge accepts the parameters of `other`. The server module calls this method.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the parameter that differs.
+    #[doc(hidden)]
+    fn check_mergeable(&self, other: &Self) -> Result<(), Error>;
+
     /// Whether adding `item` would change the value, after its window has moved as `due` says.
     #[doc(hidden)]
     fn is_changed_by(&self, _item: &[u8], _due: Move) -> bool {

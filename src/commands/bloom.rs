@@ -277,6 +277,7 @@ impl Family for BloomFilter {
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
+        others.iter().try_for_each(|other| first.check_mergeable(other))?;
         limit.check(0, first.num_bytes())?;
         let mut union = first.try_clone()?;
         union.live(Time::Reached).merge(others, limit)?;

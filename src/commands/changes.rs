@@ -333,38 +333,22 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
     let payloads = args.from(2).bytes().zip(1..);
     let read = payloads.map(|(payload, number)| from_payload::<T>(payload, number, &limit));
     let sources = try_collect_ok(args.len() - 2, read)?;
-    let united = match unite(ctx, args, &mut destination, &try_collect(sources.len(), &sources)?, &limit) {
-        Ok(united) => united,
-        Err(error) => {
-            let base = value::<T>(&destination)?.or(sources.first());
-            return Err(base.and_then(|base| differing(ctx, base, &sources, &limit, &error)).unwrap_or(error));
-        }
-    };
+    let united = unite(ctx, args, &mut destination, &try_collect(sources.len(), &sources)?, &limit);
+    let united = united.map_err(|error| differing(ctx, &destination, &sources).unwrap_or(error))?;
     sources.into_iter().for_each(dispose);
     united.announce(ctx, args, destination, Verb::MergeDump);
     Ok(())
 }
 
-/// The error of a merge that failed with `error`, with the number of the first payload that `base` alone cannot be
-/// merged with. `None` if no single payload is the reason.
-fn differing<T: Family>(
-    ctx: Ctx,
-    base: &T,
-    payloads: &[T],
-    limit: &ServerLimit,
-    error: &CommandError,
-) -> Option<CommandError> {
-    if !matches!(error, CommandError::Core(Error::Incompatible { .. })) {
-        return None;
-    }
-    let merged = |payload| {
-        base.merging(&[payload], time_of_change(ctx, base))?;
-        T::union(base, &[payload], limit).map(dispose)
+/// The error for the first of `payloads` that cannot be merged into the destination, or with the first payload if the
+/// key is missing. `None` if a merge failed for another reason.
+fn differing<T: Family>(ctx: Ctx, destination: &Key<'_>, payloads: &[T]) -> Option<CommandError> {
+    let base = value::<T>(destination).ok()?.or(payloads.first())?;
+    let check = |payload| {
+        base.check_mergeable(payload)?;
+        base.merging(&[payload], time_of_change(ctx, base))
     };
-    payloads.iter().zip(1..).find_map(|(payload, number)| match merged(payload) {
-        Err(error @ Error::Incompatible { .. }) => Some(CommandError::Payload(number, error)),
-        _ => None,
-    })
+    payloads.iter().zip(1..).find_map(|(payload, number)| Some(CommandError::in_payload(number, check(payload).err()?)))
 }
 
 /// What a merge did to its destination.
@@ -418,7 +402,7 @@ fn unite<T: Family>(
 }
 
 impl<T: Family> United<T> {
-    /// Replicates the merge, sends its events and replies. `verb` is the command's.
+    /// Sets the expiry, replicates the merge, sends its events and replies. `verb` is the command's.
     fn announce(self, ctx: Ctx, args: Args<'_>, key: Key<'_>, verb: Verb) {
         T::dispose(self.expired);
         announce::<T>(ctx, key, self.effects, |key| match self.reserved {

@@ -1,5 +1,5 @@
-//! Sends the effects of a command: first to replicas and the AOF, then as keyspace events. A module that receives an
-//! event may change the key, and its change must be replicated later.
+//! What follows a change of a value: the key's new expiry, then the effects for replicas and the AOF, then keyspace
+//! events. A module that receives an event may change the key, and its change must be replicated later.
 
 use std::iter::once;
 use std::sync::PoisonError;
@@ -33,7 +33,7 @@ pub(super) fn replicate_reserved<T: Family>(ctx: Ctx, key: Closed<'_>, prefix: P
     });
 }
 
-/// What replicas and subscribers of events must learn of a command.
+/// What a command did, for replicas and subscribers of events. The expiry is still to be set.
 #[derive(Default)]
 pub(super) struct Effects {
     /// How the window moved before the value was changed.
@@ -44,7 +44,7 @@ pub(super) struct Effects {
     pub(super) event: Option<Verb>,
     /// How the window moved after the value was changed.
     pub(super) after: Move,
-    /// The new expiry of the key in milliseconds since 1970, if the command set one.
+    /// When the key is to expire, in milliseconds since 1970; `None` leaves its expiry as it is.
     pub(super) expiry: Option<i64>,
 }
 

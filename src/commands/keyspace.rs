@@ -9,7 +9,7 @@ use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_collect_ok;
 
 use super::windows::expiry_of;
-use crate::command_error::{CommandError, bad};
+use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::metrics::CORRUPT_REJECTED;
@@ -50,6 +50,7 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
 
 /// Stores a new value in a missing key. Returns when the key is to expire, in milliseconds since 1970: at `expiry`, or
 /// else at the end of a `VOLATILE` window.
+#[must_use = "the effects of the command set the expiry"]
 pub(super) fn create<T: Family>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
     let expiry = expiry.or_else(|| expiry_of(ctx, &value));
     set_entry(key, KeyEntry::new(State::Ready(value)));
@@ -63,24 +64,19 @@ pub(super) fn dispose<T: Family>(value: T) {
 
 /// Reads a value from the bytes of a `DUMP` payload or a file, the argument `number` of these.
 pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &ServerLimit) -> Result<T, CommandError> {
-    let value = match from_bytes::<T>(bytes, limit) {
-        Ok(value) => value,
-        Err(FileError::Value(error)) if !matches!(error, Error::Corrupt { .. }) => {
-            return Err(CommandError::Payload(number, error));
-        }
-        Err(error) => {
+    let read = from_bytes::<T>(bytes, limit).map_err(|error| match error {
+        FileError::Value(error) if !matches!(error, Error::Corrupt { .. }) => CommandError::Core(error),
+        error => {
             CORRUPT_REJECTED.count();
-            let why = match error {
+            CommandError::Argument(match error {
                 FileError::NotAFile => "expected what DUMP replies, or a file with one value".to_owned(),
                 error => error.to_string(),
-            };
-            return bad(format!("payload {number}: {why}"));
+            })
         }
-    };
-    if value.prefix() == Prefix::Bf && !serves_classic() {
-        return bad(format!("payload {number}: {}", no_classic().text(T::KIND).trim_start_matches("ERR ")));
-    }
-    Ok(value)
+    });
+    let is_served = |value: &T| value.prefix() != Prefix::Bf || serves_classic();
+    let checked = read.and_then(|value| if is_served(&value) { Ok(value) } else { Err(no_classic()) });
+    checked.map_err(|error| CommandError::in_payload(number, error))
 }
 
 pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {

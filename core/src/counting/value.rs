@@ -219,9 +219,13 @@ impl Value for Counter {
         live.admit_members(items, terms, limit)
     }
 
+    fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
+        self.check_params(other)
+    }
+
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         let merging = live.value.merging(others, live.time)?;
-        // The merge makes a copy of the counter, since it may fail half-way.
+        // The merge makes a new counter, since it may fail half-way.
         let (merged, changed) = live.value.merged(others, merging.before, limit)?;
         *live.value = merged;
         live.value.make(merging.after);

@@ -3,7 +3,7 @@
 use crate::effects::{appending, sent, sent_as};
 use crate::every_server::commands_volatile::{SLICE, START};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
-use rollcall_testkit::{Client, Clock, Server, show};
+use rollcall_testkit::{Client, Clock, Server, error_text, show};
 
 /// The window of most tests: 40 seconds in slices of ten.
 pub const WINDOW: &str = "WINDOW 40 SLICES 4";
@@ -251,6 +251,9 @@ fn a_merge_into_a_new_key_runs_on_the_clock() {
             assert_eq!(sent(&mut client, &server, &line), [""; 0], "{line}");
             client.error(&line);
         }
+        let [one, late] = ["one", "late"].map(|key| client.dump(key));
+        let reply = client.call(&[format!("{family}.MERGEDUMP").as_bytes(), b"k", &one, &late]);
+        assert!(error_text(&reply).is_some_and(|error| error.starts_with("ERR payload 2: ")), "{}", show(&reply));
         assert_eq!(client.text("DEBUG DIGEST"), before);
         client.expect(&format!("{family}.MERGE k one two"), "+OK");
         assert_eq!(["one", "two"].map(|item| exists(&mut client, family, item)), [true, true]);

@@ -8,7 +8,6 @@ use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired, chain_rate};
 use crate::bloom::bitmap::count_union;
 use crate::bloom::lines::sizing::rate_from;
-use crate::bloom::params::Windowing;
 use crate::bloom::sub_filter::{SubFilter, num_items};
 use crate::error::{Error, Parameter};
 use crate::live::Value;
@@ -36,38 +35,32 @@ struct Planned<'a> {
 }
 
 impl BloomFilter {
-    /// Checks that `other` has the same layout of bits, and that both filters or neither have a window.
-    pub(super) fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
+    /// Implements [`Value::check_mergeable`].
+    pub(super) fn check_params(&self, other: &BloomFilter) -> Result<(), Error> {
         Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
-        if self.windowing().is_some() == other.windowing().is_some() {
-            return Ok(());
+        let [ours, theirs] =
+            [self, other].map(|filter| filter.windowing().map(|windowing| windowing.with_volatile(false)));
+        if ours != theirs {
+            let [ours, theirs] = [ours, theirs].map(|windowing| windowing.map_or("none".into(), |one| one.to_string()));
+            return Err(Error::incompatible(Parameter::Window, ours, theirs));
         }
-        let [ours, theirs] = [self, other].map(|filter| filter.windowing().map_or("none".into(), Windowing::to_string));
-        Err(Error::incompatible(Parameter::Window, ours, theirs))
+        let (ours, theirs) = (self.params(), other.params());
+        Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
+        Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)?;
+        Error::check_same(Parameter::Expansion, ours.expansion, theirs.expansion)?;
+        Error::check_same(Parameter::Seed, ours.seed, theirs.seed)
     }
 
-    /// Turns the filter into the union with `others`, without expired slices. The newest slice of the union is the
+    /// Turns the filter into the union with `others`, without expired slices. Their parameters have been checked. The newest slice of the union is the
     /// latest slice of all filters. Returns whether anything changed, and the removed sub-filters.
     ///
     /// If one of the merged sub-filters already has all bits of the union, the union has the same number of items.
     /// Otherwise the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] if the union's false-positive
-    /// rate would exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is
-    /// unchanged.
+    /// [`Error::Incompatible`] if sub-filters differ. [`Error::RateExceeded`] if the union's false-positive rate would
+    /// exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(super) fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
-        for other in others {
-            let (ours, theirs) = (self.params(), other.params());
-            Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
-            Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)?;
-            Error::check_same(Parameter::Expansion, ours.expansion, theirs.expansion)?;
-            Error::check_same(Parameter::Seed, ours.seed, theirs.seed)?;
-            if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing()) {
-                let [ours, theirs] = [ours, theirs].map(|windowing| windowing.with_volatile(false));
-                Error::check_same(Parameter::Window, ours, theirs)?;
-            }
-        }
         let newest_slice = others.iter().fold(self.newest_slice(), |newest, other| newest.max(other.newest_slice()));
         let plans = self.plan(others, newest_slice, limit)?;
         let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.num_items.is_some());

@@ -5,16 +5,16 @@ use std::alloc::Layout;
 use super::generations::{Generations, Parts};
 use super::stored::{PartialFilter, lines, redisbloom};
 use super::{BloomFilter, Expired};
-use crate::admission::{Admission, LookUp, Terms, first_of};
-use crate::bloom::look_up::{look_up, look_up_chunks};
+use crate::admission::{Admission, Terms};
+use crate::bloom::look_up::look_up;
 use crate::bloom::params::BitLayout;
 use crate::bloom::sub_filter::num_items;
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, table_hash};
+use crate::hash::Hash128;
 use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
-use crate::size_limit::{SizeLimit, try_collect, try_filled, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect, try_filled};
 use crate::stored::inline::is_inline;
 use crate::stored::payload::Payload;
 use crate::stored::{ChunkFormat, Kind, Source, no_chunk};
@@ -145,62 +145,15 @@ impl Value for BloomFilter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error> {
-        // If the filter does not scale and has room for fewer items, a dry run reports that these are admitted, and
-        // `terms.all` rejects all. The computed room is a lower bound, exact at error rates up to 0.02.
-        let (due, filter) = (live.due(), &mut *live.value);
-        let slices_later = match (due, filter.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => slice - newest,
-            _ => 0,
-        };
-        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
-        // are rejected. Otherwise the filter's items would expire far too late.
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
-        let renews = filter.renews();
-        let mut sorted = LookUp::of(items.len())?;
-        // Items that the filter has already and that will be added again, so that they expire later. Each comes with
-        // the number of new items before it in the call.
-        let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
-        let newest = if slices_later == 0 { filter.newest() } else { &[] };
-        look_up_chunks(filter.live_after(slices_later), items.map(filter.hasher()), |hash, is_known| {
-            sorted.record(table_hash(bytemuck::cast_slice(&[hash.lo, hash.hi])), hash, is_known);
-            if is_known && renews && !look_up(newest, hash) {
-                renewed.push((sorted.new.len(), hash));
-            }
-        });
-        let num_new = sorted.new.len();
-        let mut admitted = terms.admitted(filter.after(slices_later).num_items(), num_new);
-        if terms.all && admitted < num_new {
-            renewed.clear();
-        }
-        let (more, room) = match filter.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit) {
-            Ok(more) => (more, admitted),
-            Err(Error::Full { .. }) => (Vec::new(), filter.room() as usize),
-            Err(error) => return Err(error),
-        };
-        if terms.all && room < admitted {
-            admitted = 0;
-        }
-        let mut reported = first_of(if terms.dry_run { admitted.min(room) } else { 0 }, num_new)?;
-        if !terms.dry_run {
-            // After the window has moved, no error may occur. So memory is reserved here.
-            if let Parts::Many(all, Some(ring)) = &mut filter.parts {
-                try_reserve(&mut ring.list, 1)?;
-                try_reserve(all, more.len())?;
-            }
-            let adds = admitted > 0 || !renewed.is_empty();
-            if adds || rebases {
-                live.make(due);
-            }
-            if adds {
-                live.value.add_admitted(more, &sorted.new, &renewed, admitted, &mut reported)?;
-            }
-            live.outcome.changed |= !renewed.is_empty() || reported.contains(&Admission::Admitted);
-        }
-        Ok((sorted.into_answers(&reported), num_new))
+        live.admit_items(items, terms, limit)
+    }
+
+    fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
+        self.check_params(other)
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        others.iter().try_for_each(|other| live.value.check_kind(other))?;
+        others.iter().try_for_each(|other| live.value.check_mergeable(other))?;
         let (merging, newest) = (live.value.merging(others, live.time)?, live.value.newest_slice());
         live.value.make(merging.before);
         let united = live.value.unite(others, limit);
@@ -231,8 +184,11 @@ impl Value for BloomFilter {
     }
 
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
-        let sub_filter = self.chain_mut().get_mut(index);
-        sub_filter.map(|one| one.lines = mover.relocate(std::mem::take(&mut one.lines))).is_some()
+        let Some(sub_filter) = self.chain_mut().get_mut(index) else { return false };
+        let len = sub_filter.lines.len();
+        sub_filter.lines = mover.relocate(std::mem::take(&mut sub_filter.lines));
+        debug_assert_eq!(sub_filter.lines.len(), len, "relocated lines keep their number");
+        true
     }
 
     fn header(&self) -> Vec<u8> {

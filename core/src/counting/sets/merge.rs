@@ -1,11 +1,9 @@
 //! Merges of counters. With windows, a member keeps the latest slice in which it was added to any of the counters.
 
-use std::borrow::Cow;
 use std::iter::once;
 
 use crate::counting::counter::Counter;
 use crate::counting::params::Params;
-use crate::counting::sets::{check_same, check_seeds};
 use crate::error::{Error, Parameter};
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect};
@@ -30,10 +28,9 @@ impl Counter {
         before: Move,
         limit: &impl SizeLimit,
     ) -> Result<(Counter, bool), Error> {
-        let all = with_first(self, others)?;
-        check_seeds(all.iter().copied())?;
-        check_windows(&all)?;
-        let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
+        others.iter().try_for_each(|other| self.check_params(other))?;
+        let all = once(self).chain(others.iter().copied());
+        let lower_bound = all.map(|counter| counter.lower_bound()).max().unwrap_or(0);
         // The server's limit measures the used memory at its first check. So the first check comes before the copy
         // takes memory.
         limit.check(0, 0)?;
@@ -76,12 +73,31 @@ impl Counter {
                 Counter::empty(coarsest.params_for(first), first.ring().copied())?.merged(&all, Move::Stay, limit)?
             }
             None => {
-                // Copying `first` is much faster than adding its bits one by one.
+                // A merge checks only the bytes beyond those of `first`, and the union is a new value.
                 limit.check(0, first.num_bytes())?;
                 first.merged(others, Move::Stay, limit)?
             }
         };
         Ok(union)
+    }
+
+    /// Implements [`Value::check_mergeable`]. Windows need slices of one length and one clock source. Otherwise the same
+    /// slice number would mean different times.
+    pub(in crate::counting) fn check_params(&self, other: &Counter) -> Result<(), Error> {
+        Error::check_same(Parameter::Seed, self.params().seed, other.params().seed)?;
+        let numbering = |counter: &Counter| counter.window().map(|of| (of.slice_seconds(), of.clock_source()));
+        let [ours, theirs] = [self, other].map(numbering);
+        if ours == theirs {
+            return Ok(());
+        }
+        let has_same_length = ours.map(|(seconds, _)| seconds) == theirs.map(|(seconds, _)| seconds);
+        let [ours, theirs] = [ours, theirs].map(|numbering| match numbering {
+            None => "no window".to_owned(),
+            Some((seconds, _)) if !has_same_length => format!("slices of {seconds} s"),
+            Some((_, ClockSource::System)) => "system clock".to_owned(),
+            Some((_, ClockSource::Manual)) => "manual clock".to_owned(),
+        });
+        Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
     /// Whether this counter has a member that is at most `most_age` slices older than the slice `newest`.
@@ -102,22 +118,4 @@ fn newest(counters: &[&Counter]) -> u64 {
 
 fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
     try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
-}
-
-/// Checks that either all counters have windows with the same slice length and clock source, or none has a window.
-/// Otherwise the same slice number would mean different times.
-fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
-    let windows = counters.iter().map(|counter| counter.window());
-    let lengths = windows.clone().map(|window| match window {
-        Some(window) => Cow::Owned(format!("slices of {} s", window.slice_seconds())),
-        None => Cow::Borrowed("no window"),
-    });
-    check_same(Parameter::Window, lengths)?;
-    check_same(
-        Parameter::Window,
-        windows.flatten().map(|window| match window.clock_source() {
-            ClockSource::System => "system clock",
-            ClockSource::Manual => "manual clock",
-        }),
-    )
 }
