@@ -245,9 +245,8 @@ fuzz-keep: ## Rewrite fuzz/corpus with the inputs of `make fuzz` that reach the 
 	@scripts/tools.sh fuzz
 	@scripts/fuzz.sh keep $(TARGETS)
 
-# A list of 2^20 items in one argument may take most of a second.
 fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random commands; FUZZ_SEED=2: other commands; ROLLCALL_SERVER: another server
-	@ROLLCALL_FUZZ_COMMANDS=$(or $(FUZZ_COMMANDS),200000) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=1000 \
+	@ROLLCALL_FUZZ_COMMANDS=$(or $(FUZZ_COMMANDS),200000) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
 		$(WITH) cargo test --workspace --locked --test fuzz -- --nocapture
 
 package: ## Make the packages for this processor in target/package/: Debian package, archive, checksums, bills of materials; LIBC=musl: for musl; ARCH=arm64: for AArch64

@@ -22,6 +22,8 @@ pub struct Pace {
 struct Slow {
     waited: Duration,
     worked: Duration,
+    /// The time that is allowed for the bytes of the arguments: a byte may be an item.
+    allowed: Duration,
     line: String,
 }
 
@@ -30,6 +32,11 @@ impl Slow {
     /// cannot exceed the elapsed time.
     fn took(&self) -> Duration {
         self.worked.min(self.waited)
+    }
+
+    /// The time beyond what is allowed for the arguments.
+    fn beyond(&self) -> Duration {
+        self.took().saturating_sub(self.allowed)
     }
 }
 
@@ -58,18 +65,20 @@ impl Pace {
     /// Must be called after the reply, with the words of the command.
     pub fn end(&mut self, Start(begun, worked): Start, words: &[Vec<u8>]) {
         let waited = begun.elapsed();
-        if self.slowest.len() == KEPT && self.slowest.last().is_some_and(|last| waited <= last.took()) {
+        let allowed = Duration::from_nanos(250) * words.iter().map(Vec::len).sum::<usize>() as u32;
+        let beyond = waited.saturating_sub(allowed);
+        if self.slowest.len() == KEPT && self.slowest.last().is_some_and(|last| beyond <= last.beyond()) {
             return;
         }
         let worked = self.worked().saturating_sub(worked);
-        self.slowest.push(Slow { waited, worked, line: line(words, SHOWN).chars().take(400).collect() });
-        self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.took()));
+        self.slowest.push(Slow { waited, worked, allowed, line: line(words, SHOWN).chars().take(400).collect() });
+        self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.beyond()));
         self.slowest.truncate(KEPT);
     }
 
-    /// The time of the slowest command.
+    /// The longest time of a command, without 0.25 µs for each byte of its arguments.
     pub fn longest(&self) -> Duration {
-        self.slowest.first().map_or(Duration::ZERO, Slow::took)
+        self.slowest.first().map_or(Duration::ZERO, Slow::beyond)
     }
 
     /// A text with the slowest commands, one per line.
