@@ -127,7 +127,7 @@ static void set_options(Context *context, int options) {
 /* Memory. */
 
 enum { SHIFT = 8 };
-static void *(*server_alloc)(size_t), *(*server_calloc)(size_t, size_t), *(*server_realloc)(void *, size_t);
+static void *(*server_alloc)(size_t), *(*server_calloc)(size_t, size_t);
 static void (*server_free)(void *);
 static void *(*server_defrag)(void *, void *);
 static char *(*server_load)(void *, size_t *);
@@ -137,7 +137,6 @@ static void *unshifted(void *block) { return block ? (char *)block - SHIFT : NUL
 
 static void *odd_alloc(size_t size) { return shifted(server_alloc(size + SHIFT)); }
 static void *odd_calloc(size_t count, size_t size) { return shifted(server_calloc(1, count * size + SHIFT)); }
-static void *odd_realloc(void *block, size_t size) { return shifted(server_realloc(unshifted(block), size + SHIFT)); }
 static void odd_free(void *block) { server_free(unshifted(block)); }
 static size_t odd_size(void *block) { (void)block; return 0; }
 static void *odd_defrag(void *context, void *block) { return shifted(server_defrag(context, unshifted(block))); }
@@ -160,11 +159,9 @@ static const struct { const char *name; void *ours; void **servers; } exchanged[
     /* From here on for odd memory only. */
     {"RedisModule_Alloc", odd_alloc, (void **)&server_alloc},
     {"RedisModule_Calloc", odd_calloc, (void **)&server_calloc},
-    {"RedisModule_Realloc", odd_realloc, (void **)&server_realloc},
     {"RedisModule_Free", odd_free, (void **)&server_free},
     {"RedisModule_TryAlloc", odd_alloc, NULL},
     {"RedisModule_TryCalloc", odd_calloc, NULL},
-    {"RedisModule_TryRealloc", odd_realloc, NULL},
     {"RedisModule_MallocSize", odd_size, NULL},
     {"RedisModule_DefragAlloc", odd_defrag, (void **)&server_defrag},
     {"RedisModule_LoadStringBuffer", odd_load, (void **)&server_load},
