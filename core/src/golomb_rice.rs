@@ -110,9 +110,9 @@ pub(crate) fn flip_front<'a>(bytes: &'a [u8], num_ones: u64, words: &mut [u64]) 
     codes.read(bytes, |one| words[one as usize / bits::WORD_BITS] ^= 1 << (one % u64::from(u64::BITS)))
 }
 
-/// What a byte of codes with 1, 2 or 3 low bits means. The index is the byte plus 256 times a state: 0 between codes
-/// and among the ones of a code, or 1 plus the number of low bits before. A value is the positions that end in the byte
-/// (from bit 7 on), and how far it moves the next position (at most 64).
+/// What a byte of codes with 1, 2 or 3 low bits means. The first table has a row for each state: 0 between codes and
+/// among the ones of a code, or 1 plus the number of low bits before. The entry of a byte is the positions that end in
+/// it (from bit 7 on), and how far it moves the next position (at most 64).
 ///
 /// The second table has the states after a byte, times 8: from bit 8 s on, the one after state s. So the next state
 /// takes a single shift.

@@ -127,6 +127,9 @@ pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
 }
 
 /// The dump of a partially loaded value: its header, then the loaded part of its payload.
+///
+/// # Panics
+/// If memory for a chunk cannot be allocated.
 pub fn dump_partial<L: Partial>(partial: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Borrowed(partial.header()), partial.received(), partial.chunk_format())
 }

@@ -390,8 +390,8 @@ impl Members {
             self.make_room(wanted)?;
         }
         let (tag_byte, bytes) = self.buffer[arena - own..arena].split_at_mut(self.tag_bytes.into());
-        if let [own] = tag_byte {
-            *own = tag;
+        if let [byte] = tag_byte {
+            *byte = tag;
         }
         record.put(bytes, width);
         self.count(own, record.counted_bytes());
@@ -438,10 +438,11 @@ impl Members {
         let mut at = front_bytes.len();
         buffer[..at].copy_from_slice(&front_bytes);
         for (tag, member) in self.iter() {
-            let (tag_byte, bytes) = buffer[at..at + len_of(member)].split_at_mut(self.tag_bytes());
+            let len = len_of(member);
+            let (tag_byte, bytes) = buffer[at..at + len].split_at_mut(self.tag_bytes());
             tag_byte.fill(tag);
             member.record(&mut [0; 64]).put(bytes, width);
-            at += len_of(member);
+            at += len;
         }
         let front_len = front_bytes.len() as u8;
         // The caller then makes the index anew.

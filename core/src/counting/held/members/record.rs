@@ -183,7 +183,7 @@ impl<'i> Record<'i> {
         }
     }
 
-    /// The body of a number, filled up with zeros, or of a UUID.
+    /// The body of a UUID.
     #[inline(always)]
     fn bytes(&self) -> [u8; 16] {
         bytemuck::cast([self.body[0].to_le(), self.body[1].to_le()])
