@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `ROLLCALL_FUZZ_COMMANDS` | number of commands; a few thousand by default |
 //! | `ROLLCALL_FUZZ_SEED` | the seed of the random sequence |
-//! | `ROLLCALL_FUZZ_LONGEST_MS` | fail if a command takes longer, plus 0.25 µs a byte; by default the longest time is only shown |
+//! | `ROLLCALL_FUZZ_LONGEST_MS` | fail if a command takes longer (plus 0.25 µs a byte); by default it is shown |
 
 mod grammar;
 mod history;

@@ -51,8 +51,9 @@ impl BloomFilter {
         Error::check_same(Parameter::Seed, ours.seed, theirs.seed)
     }
 
-    /// Turns the filter into the union with `others`, without expired slices. Their parameters have been checked. The newest slice of the union is the
-    /// latest slice of all filters. Returns whether anything changed, and the removed sub-filters.
+    /// Turns the filter into the union with `others`, whose parameters have been checked, without expired slices. The
+    /// newest slice of the union is the latest slice of all filters. Returns whether anything changed, and the removed
+    /// sub-filters.
     ///
     /// If one of the merged sub-filters already has all bits of the union, the union has the same number of items.
     /// Otherwise the number is estimated from the bits. It is at least the largest merged number, and at most the sum.

@@ -81,8 +81,8 @@ impl Counter {
         Ok(union)
     }
 
-    /// Implements [`Value::check_mergeable`]. Windows need slices of one length and one clock source. Otherwise the same
-    /// slice number would mean different times.
+    /// Implements [`Value::check_mergeable`]. Windows need slices of one length and one clock source. Otherwise the
+    /// same slice number would mean different times.
     pub(in crate::counting) fn check_params(&self, other: &Counter) -> Result<(), Error> {
         Error::check_same(Parameter::Seed, self.params().seed, other.params().seed)?;
         let numbering = |counter: &Counter| counter.window().map(|of| (of.slice_seconds(), of.clock_source()));
