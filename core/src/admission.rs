@@ -44,9 +44,16 @@ impl Terms {
 
     /// The room that a call leaves. `by_age` has the number of items for each age in slices, from the present slice on;
     /// without a window it has one element. `fits` is the number of items for which a filter that does not scale has
-    /// bits. `new` is the number of distinct new items of the call. `window` comes with the present slice, if time
-    /// moves it.
-    pub(crate) fn room(&self, by_age: &[u64], fits: u64, new: usize, window: Option<(&Window, u64, Time)>) -> Room {
+    /// bits. `new` is the number of distinct new items of the call, and `all` that of the items which have to fit into
+    /// the limit together. `window` comes with the present slice, if time moves it.
+    pub(crate) fn room(
+        &self,
+        by_age: &[u64],
+        fits: u64,
+        new: usize,
+        all: usize,
+        window: Option<(&Window, u64, Time)>,
+    ) -> Room {
         let left = |by_age: &[u64]| {
             self.limit.saturating_sub(by_age.iter().fold(0, |sum: u64, items| sum.saturating_add(*items))).min(fits)
         };
@@ -57,7 +64,7 @@ impl Terms {
         let retry_after = if items >= needed {
             Some(0)
         } else {
-            window.and_then(|(window, present, time)| {
+            window.filter(|_| !self.all || all as u64 <= self.limit).and_then(|(window, present, time)| {
                 let slices = waits.find(|&slices| left(&by_age[..by_age.len() - slices as usize]) >= needed)?;
                 let until = window.start_of(present.saturating_add(slices));
                 Some(u64::try_from(i128::from(until) - window.now(present, time)).unwrap_or(0))
@@ -73,9 +80,9 @@ pub struct Room {
     /// How many more new items the next call with the same limit would admit. For a filter that does not scale it is a
     /// lower bound, exact at error rates up to 0.02.
     pub items: u64,
-    /// The seconds until so many slices have expired that one new item has room, or, with [`Terms::all`], as many as
-    /// the call had. It is 0 if they have room now. `None` means never: without a window that follows the clock, or if
-    /// the limit itself is too small.
+    /// The seconds until so many slices have expired that one new item has room, or, with [`Terms::all`], that the call
+    /// would be admitted: its known items may have expired by then. It is 0 if there is room now. `None` means never:
+    /// without a window that follows the clock, or if the limit itself is too small.
     pub retry_after: Option<u64>,
 }
 

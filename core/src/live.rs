@@ -410,23 +410,26 @@ impl<'v, T: Value> Live<'v, T> {
         if terms.dry_run {
             let admitted = reported.iter().filter(|&&one| one == Admission::Admitted).count() as u64;
             (by_age[0], fits) = (by_age[0].saturating_add(admitted), fits.saturating_sub(admitted));
-            let renews = value.renews() && !(terms.all && reported.contains(&Admission::Rejected));
-            let is_known =
-                |(item, &one): (&'a I, &Admission)| (renews && one == Admission::Known).then(|| item.as_ref());
-            let mut known = try_collect(reported.len(), items.zip(&reported).filter_map(is_known))?;
+        }
+        let (mut known, is_refused) = (Vec::new(), terms.all && reported.contains(&Admission::Rejected));
+        if is_refused || terms.dry_run && value.renews() {
+            let is_known = |(item, &one): (&'a I, &Admission)| (one == Admission::Known).then(|| item.as_ref());
+            known = try_collect(reported.len(), items.zip(&reported).filter_map(is_known))?;
             known.sort_unstable();
             known.dedup();
-            // These items would be added again, and so become as young as the new ones.
-            for age in known.into_iter().filter_map(|item| value.age_of(item)) {
+            // A dry run would add these items again, and so make them as young as the new ones. A call that was refused
+            // needs them whenever it is repeated, so they count as if they stayed.
+            for age in known.iter().filter_map(|item| value.age_of(item)) {
                 if let Some(of_age) = by_age.get_mut(age.saturating_add(slices_later) as usize) {
                     *of_age = of_age.saturating_sub(1);
                     by_age[0] = by_age[0].saturating_add(1);
                 }
             }
         }
+        let items = new + if is_refused { known.len() } else { 0 };
         let window = value.window().filter(|window| window.clock_source() == ClockSource::System);
         let window = window.map(|window| (window, present, time));
-        Ok((reported, terms.room(&by_age, fits, new, window)))
+        Ok((reported, terms.room(&by_age, fits, new, items, window)))
     }
 
     /// Adds everything that `others` hold, slice by slice if they have windows. Returns whether anything changed.

@@ -152,13 +152,23 @@ impl Model {
         (answers, added)
     }
 
-    /// The room after a call, found by trying every second.
-    fn room(&self, terms: Terms, num_new: usize, now: u64) -> Room {
+    /// The room after a call with `items`, of which `num_new` were new, found by trying every second. A call that was
+    /// `refused` is repeated.
+    fn room(&self, terms: Terms, items: &[String], num_new: usize, refused: bool, now: u64) -> Room {
         let left = |now: u64| terms.limit.saturating_sub(self.live(now));
-        let needed = if terms.all { num_new.max(1) as u64 } else { 1 };
+        let new_at =
+            |now: u64| items.iter().filter(|item| self.age(item, now).is_none()).collect::<BTreeSet<_>>().len();
+        let needed = |now: u64| match terms.all {
+            true if refused => new_at(now) as u64,
+            true => num_new.max(1) as u64,
+            false => 1,
+        };
         let most = (self.slices + 3) * self.slice_seconds;
         let seconds = if self.follows_clock { 0..=most } else { 0..=0 };
-        Room { items: left(now), retry_after: seconds.into_iter().find(|later| left(now + later) >= needed) }
+        Room {
+            items: left(now),
+            retry_after: seconds.into_iter().find(|later| left(now + later) >= needed(now + later)),
+        }
     }
 }
 
@@ -219,9 +229,10 @@ fn run<V: Sliced>(mut value: V, mut model: Model, seed: u64) {
                     after = model.clone();
                 }
                 added.iter().for_each(|item| after.add(item));
-                let expected = after.room(terms, num_new, now);
+                let is_refused = reported.contains(&Admission::Rejected);
+                let expected = after.room(terms, &items, num_new, is_refused, now);
                 assert_eq!(room, expected, "step {step}: {terms:?} {items:?}");
-                refused += u32::from(reported.contains(&Admission::Rejected));
+                refused += u32::from(is_refused);
                 waited += u32::from(room.retry_after.is_some_and(|seconds| seconds > 0));
                 if !terms.dry_run {
                     model = after;
