@@ -169,13 +169,19 @@ fn core_text(kind: Kind, error: &Error) -> String {
         // Clients recognise the error by its first word.
         Error::Stale { .. } => format!("{STALE} {error}"),
         Error::NotExact { exact_limit, exact_bytes } => format!(
-            "ERR counter holds an estimate: members are listed only up to its EXACT limit of {exact_limit} members and \
+            "ERR counter holds an estimate: members are kept only up to its EXACT limit of {exact_limit} members and \
              {exact_bytes} bytes"
         ),
-        Error::PastExact { exact_limit, exact_bytes, members, bytes } => format!(
-            "ERR counter would hold an estimate: {members} members of {bytes} bytes are above its EXACT limit of \
-             {exact_limit} members and {exact_bytes} bytes"
-        ),
+        Error::PastExact { exact_limit, exact_bytes, members, bytes } => {
+            let (option, most, would_be) = match *members > u64::from(*exact_limit) {
+                true => ("EXACT", exact_limit, format!("{members} members")),
+                false => ("BYTES", exact_bytes, format!("{members} members of {bytes} bytes")),
+            };
+            format!(
+                "ERR counter would hold an estimate: {would_be} are above its {option} limit of {most}: create one \
+                 with a larger {option} and LC.MERGE into it, or use a filter's ADMIT"
+            )
+        }
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
         _ => format!("ERR {error}"),
     }

@@ -25,7 +25,9 @@ fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, range: impl Display) 
     let given = arg.bytes();
     if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
         // As in RedisBloom, the error for a negative number says "out of range", not "not a number".
-        return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
+        return Err(
+            Error::OutOfRange { parameter, expected: format!("a whole number {range}"), got: quoted(given) }.into()
+        );
     }
     let expected = format_args!("whole number {range}");
     let plain = parse_unsigned(given).filter(|&number| number <= most && !matches!(given, [b'0', _, ..]));
@@ -40,6 +42,17 @@ pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
 /// Parses a number of a range, which errors name. Whole numbers outside it are errors of the library.
 fn within(parameter: Parameter, least: u64, most: impl Into<u64>, arg: Arg<'_>) -> Result<u64, CommandError> {
     unsigned(parameter, arg, i64::MAX as u64, format_args!("from {least} to {}", most.into()))
+}
+
+/// Parses the seconds of a span, which end now. The window of a key, which may be missing, says how many there may be.
+pub fn seconds(arg: Arg<'_>) -> Result<u64, CommandError> {
+    let range = "from 1 to those of the key's window";
+    let given = unsigned(Parameter::Seconds, arg, i64::MAX as u64, range)?;
+    if given > 0 {
+        Ok(given)
+    } else {
+        Err(CommandError::not_a(format!("whole number {range}"), "seconds", arg.bytes()))
+    }
 }
 
 /// Parses the capacity of a filter.
@@ -199,7 +212,8 @@ pub const ITEMS: &[Opt] = &[Opt::Width, Opt::Items];
 pub type Allowed<'a> = &'a [&'static [Opt]];
 
 /// The error for a capacity in a command on counters.
-pub const NO_CAPACITY: &str = "a counter needs no CAPACITY: its ERROR holds for any number of members";
+pub const NO_CAPACITY: &str =
+    "a counter needs no CAPACITY: its error, such as ERROR 0.01, holds for any number of members";
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
 /// may also have `SLICE`.
@@ -284,7 +298,7 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
         }
         Opt::Limit => options.limit = Some(limit(given)?),
         Opt::Width => options.width = Some(width(given)?),
-        Opt::Since => options.since = Some(count(Parameter::Seconds, given)?),
+        Opt::Since => options.since = Some(seconds(given)?),
         Opt::Window => options.window = Some(within(Parameter::Window, 1, Window::MAX_SECONDS, given)?),
         Opt::Slices => options.slices = Some(count(Parameter::Slices, given)?),
         Opt::Slice => options.slice = Some(count(Parameter::Slice, given)?),
@@ -326,7 +340,7 @@ fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
         return now.checked_add(ms).map_or_else(too_late, Ok);
     }
     if ms <= now && !must_obey(ctx) {
-        return invalid(format!("{ms} milliseconds since 1970 have passed"));
+        return invalid(format!("{option} {number} has passed"));
     }
     Ok(ms)
 }

@@ -12,7 +12,7 @@ use super::windows::{expiry_of, no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, bad, quoted};
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Args, Ctx, Mode};
+use crate::server::ffi::{Arg, Args, Ctx, Mode};
 use crate::types::family::{Family, change};
 use crate::types::names::Verb;
 
@@ -43,7 +43,7 @@ pub(super) fn advance<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
         opened => {
             let value = opened?.ok_or(CommandError::NotFound)?;
             if !must_obey(ctx) {
-                check(ctx, value, &to)?;
+                check(ctx, value, args.get(1), &to)?;
             }
             let changed = go_to(value, &to);
             let made = if let To::Clock = to { use_system_clock(ctx, value) } else { Move::Stay };
@@ -95,9 +95,9 @@ fn go_to<T: Family>(value: &mut T, to: &To) -> bool {
 }
 
 /// Checks the target `to` that a client gave.
-fn check<T: Family>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
+fn check<T: Family>(ctx: Ctx, value: &T, key: Arg<'_>, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
-    let (window, present) = window.ok_or_else(no_window::<T>)?;
+    let (window, present) = window.ok_or_else(|| no_window(value, key, "create it with WINDOW"))?;
     let reject = |expected: String, got: u64| bad(format!("bad slice: expected {expected}, got {got}"));
     match *to {
         To::Clock => Ok(()),

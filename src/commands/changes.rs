@@ -236,7 +236,7 @@ pub(super) fn insert<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
 pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed = [&[args::ADMISSION], T::INSERT_OPTIONS].concat();
     let (creation, options) = T::given(ctx, args, &allowed)?;
-    let Some(most) = options.limit else { return bad("option LIMIT is missing") };
+    let Some(most) = options.limit else { return bad("option LIMIT is missing: give it before ITEMS") };
     let terms = Terms { limit: most, all: options.has(Opt::All), dry_run: options.has(Opt::DryRun) };
     let (addition, limit) = (to_given::<T>(args, creation, &options)?, ServerLimit::new(ctx));
     let items = addition.items;

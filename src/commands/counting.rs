@@ -114,7 +114,7 @@ impl Family for Counter {
             return Ok(());
         }
         let way_out = match limit <= u64::from(Params::MAX_EXACT_LIMIT) {
-            true => format!("create the counter with EXACT {limit}, or use a filter's ADMIT"),
+            true => format!("create one with EXACT {limit} and LC.MERGE into it, or use a filter's ADMIT"),
             false => format!("use a filter's ADMIT, since EXACT is at most {}", Params::MAX_EXACT_LIMIT),
         };
         bad(format!("bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"))
@@ -179,7 +179,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     };
     let now = time_of(ctx, [counter]);
     if options.has(Opt::WithAges) && counter.window().is_none() {
-        return Err(windows::no_window_for(counter, args.get(1), "leave WITHAGES out"));
+        return Err(windows::no_window(counter, args.get(1), "leave WITHAGES out"));
     }
     let view = sets::view(counter, args.get(1), options.since, now, NO_SINCE)?;
     if options.has(Opt::WithAges) {

@@ -2,12 +2,12 @@
 //! last added longer ago.
 
 use rollcall_core::counting::{Counter, Estimated, Member, View};
-use rollcall_core::error::{Error, Parameter};
+use rollcall_core::error::Error;
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
 
 use super::keyspace::{open_all, value};
-use super::windows::{NO_SINCE, check_since, no_window, time_of};
+use super::windows::{check_since, no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, bad, quoted};
 use crate::number::parse_number;
@@ -26,7 +26,7 @@ fn since(args: Args<'_>, numkeys: usize) -> Result<Vec<Option<u64>>, CommandErro
     }
     let read = |given: Arg<'_>| match given.bytes() {
         b"-" => Ok(None),
-        _ => args::count(Parameter::Seconds, given).map(Some),
+        _ => args::seconds(given).map(Some),
     };
     let seconds = try_collect_ok(args.len(), args.from(1).iter().map(read))?;
     if seconds.len() != 1 && seconds.len() != numkeys {
@@ -139,14 +139,16 @@ pub(super) fn reply_members_with_ages(ctx: Ctx, members: &[(Member<'_>, u64)]) {
     }
 }
 
+/// What is right for a counter without a window instead of `LC.COUNTSINCE` or `LC.HISTORY`.
+const USE_COUNT: &str = "LC.COUNT counts its members";
+
 /// Replies with the number of distinct members that were added in the last `seconds`: `LC.COUNTSINCE key seconds`
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let seconds = args::count(Parameter::Seconds, args.get(2))?;
+    let seconds = args::seconds(args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read)?;
     let count = match value::<Counter>(&key)? {
         None => 0,
-        Some(counter) if counter.window().is_none() => return Err(no_window::<Counter>()),
-        Some(counter) => view(counter, args.get(1), Some(seconds), time_of(ctx, [counter]), NO_SINCE)?.count(),
+        Some(counter) => view(counter, args.get(1), Some(seconds), time_of(ctx, [counter]), USE_COUNT)?.count(),
     };
     ctx.reply_integer(count as i64);
     Ok(())
@@ -158,7 +160,7 @@ pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
     if counter.window().is_none() {
-        return Err(no_window::<Counter>());
+        return Err(no_window(counter, args.get(1), USE_COUNT));
     }
     let rows = counter.history(time_of(ctx, [counter]))?;
     ctx.reply_array(rows.len());

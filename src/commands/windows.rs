@@ -140,7 +140,7 @@ pub(super) fn check_since<T: Family>(
     instead: &str,
 ) -> Result<(), CommandError> {
     let Some(seconds) = since else { return Ok(()) };
-    let most = value.window().ok_or_else(|| no_window_for(value, key, instead))?.seconds();
+    let most = value.window().ok_or_else(|| no_window(value, key, instead))?.seconds();
     if (1..=most).contains(&seconds) {
         return Ok(());
     }
@@ -149,15 +149,10 @@ pub(super) fn check_since<T: Family>(
     bad(why)
 }
 
-/// The error for an option that needs a window, if the value under `key` has none. `instead` says what would be right.
-pub(super) fn no_window_for<T: Family>(_: &T, key: Arg<'_>, instead: &str) -> CommandError {
+/// The error for a command or an option that needs a window, if the value under `key` has none. `instead` says what would be right.
+pub(super) fn no_window<T: Family>(_: &T, key: Arg<'_>, instead: &str) -> CommandError {
     CommandError::Argument(format!("the {} {} has no window of time: {instead}", T::KIND, quoted(key.bytes())))
 }
 
 /// What is right instead of a `SINCE` in a command on one key without a window.
 pub(super) const NO_SINCE: &str = "leave SINCE out";
-
-/// The error for a command that needs a window, on a value without one.
-pub(super) fn no_window<T: Family>() -> CommandError {
-    CommandError::Argument(format!("the {} has no window of time", T::KIND))
-}

@@ -30,10 +30,9 @@ fn a_limit_is_kept_in_one_step() {
 
 #[test]
 fn a_counter_stays_exact_or_says_why_not() {
-    let why =
-        "-ERR counter would hold an estimate: 3 members of 6 bytes are above its EXACT limit of 3 members and 5 bytes";
-    let bytes = "-ERR counter would hold an estimate: 2 members of 6 bytes are above its EXACT limit of \
-                 250 members and 5 bytes";
+    let why = "-ERR counter would hold an estimate: 3 members of 6 bytes are above its BYTES limit of 5: create one \
+               with a larger BYTES and LC.MERGE into it, or use a filter's ADMIT";
+    let bytes = "-ERR counter would hold an estimate: 2 members of 6 bytes are above its BYTES limit of 5: *";
     let estimates = "-ERR counter holds an estimate: *";
     session(&[
         ("LC.INSERT k EXACT 3 BYTES 5 ITEMS a b", "2", "2"),
@@ -56,12 +55,15 @@ fn a_limit_above_the_exact_limit_is_rejected_at_once() {
     let (server, mut client) = Server::start().with_client();
     client.expect("LC.INSERT k EXACT 3 ITEMS a", "1");
     for (command, error) in [
-        ("new LIMIT 251", "EXACT limit of 250: create the counter with EXACT 251, or use a filter's ADMIT"),
+        (
+            "new LIMIT 251",
+            "EXACT limit of 250: create one with EXACT 251 and LC.MERGE into it, or use a filter's ADMIT",
+        ),
         ("new LIMIT 251 ALL DRYRUN", "LIMIT 251 is above the counter's EXACT limit of 250: "),
         ("new LIMIT 300 EXACT 299", "LIMIT 300 is above the counter's EXACT limit of 299: "),
         ("new LIMIT 65537 EXACT 65536", "EXACT limit of 65536: use a filter's ADMIT, since EXACT is at most 65536"),
         // The options of a call apply only to a key that it creates.
-        ("k LIMIT 4 EXACT 10", "LIMIT 4 is above the counter's EXACT limit of 3: create the counter with EXACT 4, or"),
+        ("k LIMIT 4 EXACT 10", "LIMIT 4 is above the counter's EXACT limit of 3: create one with EXACT 4 and"),
     ] {
         let found = client.error(&format!("LC.ADMIT {command} ITEMS a"));
         assert!(found.starts_with("ERR bad limit: LIMIT ") && found.contains(error), "{command}: {found}");

@@ -33,10 +33,14 @@ fn a_query_covers_a_span() {
         client.expect(&format!("{family}.QUERY missing SINCE 40 ITEMS a b"), "[0, 0]");
         client.cmd(&format!("{family}.INSERT plain{family} ITEMS a"));
         client.expect(&format!("{family}.QUERY plain{family} ITEMS a b"), "[1, 0]");
+        let of_window = |got: &str| format!("a whole number from 1 to those of the key's window, got '{got}'");
         let kind = if family == "BF" { "filter" } else { "counter" };
         for (rest, why) in [
             (format!("plain{family} SINCE 5 ITEMS a"), format!("the {kind} 'plain{family}' has no window of time")),
-            (format!("{family} SINCE 0 ITEMS a"), "expected from 1 to 40, its window, got 0".to_owned()),
+            (format!("{family} SINCE 0 ITEMS a"), of_window("0")),
+            // A mistake is found before the first key is made.
+            ("missing SINCE 0 ITEMS a".to_owned(), of_window("0")),
+            ("missing SINCE -5 ITEMS a".to_owned(), of_window("-5")),
             (format!("{family} SINCE 41 ITEMS a"), "expected from 1 to 40, its window, got 41".to_owned()),
             (format!("{family} SINCE x ITEMS a"), "bad seconds: expected a whole number".to_owned()),
             (format!("{family} SINCE 5 SINCE 5 ITEMS a"), "SINCE is given twice".to_owned()),

@@ -103,7 +103,10 @@ fn counters_need_no_capacity() {
          lc.admit c limit 3 dryrun capacity 1000 items b; LC.INFO c CAPACITY; lc.info c capacity",
     );
     for command in commands {
-        client.expect(command, "-ERR a counter needs no CAPACITY: its ERROR holds for any number of members");
+        client.expect(
+            command,
+            "-ERR a counter needs no CAPACITY: its error, such as ERROR 0.01, holds for any number of members",
+        );
     }
     client.expect("DBSIZE", "1");
     assert_eq!(client.digest("c"), digest);
@@ -125,7 +128,7 @@ fn members_are_listed_while_exact() {
         assert_eq!(members(&mut client, "k"), ["a", "b", "c", "d"]);
         assert!(client.list("LC.MEMBERS k").iter().all(|member| matches!(member, Value::BulkString(_))));
         client.cmd("LC.ADD k e");
-        let why = "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 4 members and \
+        let why = "-ERR counter holds an estimate: members are kept only up to its EXACT limit of 4 members and \
                    16384 bytes";
         client.expect("LC.MEMBERS k", why);
     }

@@ -4,7 +4,7 @@ use crate::every_server::commands_sets::card;
 use rollcall_testkit::{Server, add_many, field, lines, number, session};
 
 const ESTIMATES: &str =
-    "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
+    "-ERR counter holds an estimate: members are kept only up to its EXACT limit of 2 members and 16384 bytes";
 
 #[test]
 fn exact_counters_answer_for_members() {
@@ -131,7 +131,7 @@ fn clear_empties_and_makes_exact_again() {
 fn exact_zero_never_is_exact() {
     let (_server, mut client) = Server::start().with_client();
     let estimates =
-        "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 0 members and 16384 bytes";
+        "-ERR counter holds an estimate: members are kept only up to its EXACT limit of 0 members and 16384 bytes";
     client.expect("LC.ADD exact x", "1");
     for window in ["", " WINDOW 40"] {
         client.cmd("DEL k");

@@ -6,7 +6,7 @@ use crate::every_server::commands_volatile::{SLICE, START, WINDOW, expiry_of};
 use rollcall_testkit::{Clock, Server, Setup, session};
 
 const ESTIMATES: &str =
-    "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
+    "-ERR counter holds an estimate: members are kept only up to its EXACT limit of 2 members and 16384 bytes";
 
 #[test]
 fn members_go_and_the_key_stays() {
