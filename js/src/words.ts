@@ -77,7 +77,12 @@ export function write(row: Row, args: readonly unknown[], sink: Sink): void {
 
 /** The options among the arguments of a method. */
 export function optionsOf(row: Row, args: readonly unknown[]): Readonly<Record<string, unknown>> {
-  const options = (args[row.parameters] ?? {}) as Record<string, unknown>;
+  const given = args[row.parameters] ?? {};
+  if (typeof given !== "object") {
+    const place = row.parameters + 1;
+    throw new TypeError(`${row.name}: expected options, an object, as argument ${place}, got ${typeof given}`);
+  }
+  const options = given as Record<string, unknown>;
   for (const name of Object.keys(options)) {
     if (row.options.has(name)) continue;
     throw new TypeError(`${row.name} has no option ${name}, but: ${[...row.options].join(", ") || "none"}`);
@@ -93,7 +98,7 @@ function writeOption(row: Row, part: string, options: Readonly<Record<string, un
   } else if (!part.endsWith("?") && value !== undefined) {
     sink.push(token);
     // Where one value is due, further words would be read as options.
-    for (const one of part.endsWith("*") && Array.isArray(value) ? value : [value]) sink.push(scalar(row, one));
+    for (const one of part.endsWith("*") && Array.isArray(value) ? value : [value]) sink.push(scalar(row, one, token));
   }
 }
 
@@ -114,12 +119,13 @@ function list(row: Row, value: unknown): readonly Argument[] {
 }
 
 /** Rejects what a client would turn into text, or could not send. */
-export function argument(row: Row, value: unknown): Argument {
+export function argument(row: Row, value: unknown, option?: string): Argument {
   if (typeof value === "string" || Buffer.isBuffer(value)) return value;
-  throw new TypeError(`${row.name}: expected a string or a Buffer, got ${value === null ? value : typeof value}`);
+  const expected = option === undefined ? "a string or a Buffer" : `a number or a string for ${option}`;
+  throw new TypeError(`${row.name}: expected ${expected}, got ${value === null ? value : typeof value}`);
 }
 
 /** The text of a number, or a word. */
-function scalar(row: Row, value: unknown): Argument {
-  return typeof value === "number" || typeof value === "bigint" ? String(value) : argument(row, value);
+function scalar(row: Row, value: unknown, option?: string): Argument {
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : argument(row, value, option);
 }

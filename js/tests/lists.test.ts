@@ -113,7 +113,9 @@ it("members and options that would be misunderstood are rejected", async () => {
       await assert.rejects(lc.add("wrong", ["ann", wrong as any]), /expected a string or a Buffer/);
     }
     await assert.rejects(lc.insert("wrong", "ann", { NOCRATE: true } as any), /has no option NOCRATE, but: ERROR, /);
-    await assert.rejects(lc.insert("wrong", "ann", { EX: [60, "NOCREATE"] } as any), /expected a string or a Buffer/);
+    await assert.rejects(lc.insert("wrong", "ann", { EX: [60, "NOCREATE"] } as any), /a number or a string for EX, got/);
+    await assert.rejects(lc.insert("wrong", "ann", { EXAT: new Date() } as any), /a number or a string for EXAT, got/);
+    await assert.rejects((lc as any).count("wrong", "other"), /expected options, an object, as argument 2, got string/);
     assert.equal(await lc.count("wrong"), 0);
   }
 });
