@@ -157,12 +157,7 @@ impl Counting {
         let [(least_bytes, _), (_, typical), (most_bytes, _)] =
             [0, sizes.len() / 2, sizes.len() - 1].map(|at| sizes[at]);
         let typical = self.draw(items, typical)?;
-        let (length, counted) = match self.kind {
-            Kind::Text => (self.length, self.length),
-            Kind::Uuid => (36, 16),
-            Kind::User => (11, 11),
-            Kind::Integer => (6, 3),
-        };
+        let (length, counted) = self.member_bytes();
         let exact_up_to = u64::from(self.exact).min(u64::from(self.exact_bytes / counted));
         Ok(Planned {
             items,
@@ -231,6 +226,16 @@ impl Counting {
         }
     }
 
+    /// The bytes of a member's text, and those that `BYTES` counts for it.
+    fn member_bytes(&self) -> (u32, u32) {
+        match self.kind {
+            Kind::Text => (self.length, self.length),
+            Kind::Uuid => (36, 16),
+            Kind::User => (11, 11),
+            Kind::Integer => (6, 3),
+        }
+    }
+
     fn command(&self) -> String {
         let error = if self.error == 0.01 { String::new() } else { format!(" ERROR {}", self.error) };
         let exact = if self.exact == 250 { String::new() } else { format!(" EXACT {}", self.exact) };
@@ -263,7 +268,12 @@ impl Counting {
         let mut text = vec![table(&rows), String::new()];
         if let Some(one) = all.first() {
             let of = if self.kind == Kind::Text { format!(" of {} bytes", self.length) } else { String::new() };
-            text.push(format!("exact         up to {} members{of}", count(one.exact_up_to as i64)));
+            let (wanted, bytes) = (u64::from(self.exact), u64::from(self.exact) * u64::from(self.member_bytes().1));
+            let more = match one.exact_up_to < wanted {
+                true => format!(", up to {} with --exact-bytes {bytes}", count(wanted as i64)),
+                false => String::new(),
+            };
+            text.push(format!("exact         up to {} members{of}{more}", count(one.exact_up_to as i64)));
         }
         text.push(format!(
             "error         at most {} plus half a member up to 10^10 members; a HyperLogLog's is 0.81 %",
