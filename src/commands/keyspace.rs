@@ -67,7 +67,10 @@ pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &Serve
     let read = from_bytes::<T>(bytes, limit).map_err(|error| match error {
         FileError::Value(error) if !matches!(error, Error::Corrupt { .. }) => CommandError::Core(error),
         error => {
-            CORRUPT_REJECTED.count();
+            // A client's mix-up of keys is no damage, and must not raise an alert of it.
+            if !matches!(error, FileError::NotAFile | FileError::OtherKind { .. } | FileError::OtherType { .. }) {
+                CORRUPT_REJECTED.count();
+            }
             CommandError::Argument(match error {
                 FileError::NotAFile => "expected what DUMP replies, or a file with one value".to_owned(),
                 error => error.to_string(),

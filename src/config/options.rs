@@ -129,22 +129,23 @@ impl Setting {
                 rate.map(f64::to_bits).ok_or_else(|| expected(format!("a number from {min} to {max}")))
             }
             FilterRate => {
-                let rate = parse_number(text).ok_or_else(|| self.invalid())?;
+                let rate = parse_number(text).ok_or_else(|| self.invalid(&expected("a number".to_owned())))?;
                 let in_range = rate > 0.0 && rate < 1.0;
                 if in_range { Ok(rate.to_bits()) } else { Err(self.out_of_range("(0.000000, 1.000000)")) }
             }
             FilterWhole { min, max } => {
-                let whole = parse_canonical(text).ok_or_else(|| self.invalid())?;
+                let whole =
+                    parse_canonical(text).ok_or_else(|| self.invalid(&expected("a whole number".to_owned())))?;
                 let in_range = (min..=max).contains(&whole);
                 if in_range { Ok(whole.unsigned_abs()) } else { Err(self.out_of_range(&format!("[{min}, {max}]"))) }
             }
         }
     }
 
-    // The texts are those of Redis 8, because tools may match on them.
+    // The texts begin as those of Redis 8, because tools may match on them.
 
-    fn invalid(&self) -> String {
-        format!("Invalid value for `{}`", self.name.to_string_lossy())
+    fn invalid(&self, why: &str) -> String {
+        format!("Invalid value for `{}`: {why}", self.name.to_string_lossy())
     }
 
     fn out_of_range(&self, range: &str) -> String {
@@ -342,7 +343,8 @@ mod tests {
             BF_ERROR_RATE.parse(b"1").unwrap_err(),
             "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"
         );
-        assert_eq!(BF_ERROR_RATE.parse(b"nan").unwrap_err(), "Invalid value for `bf-error-rate`");
+        let why = "Invalid value for `bf-error-rate`: expected a number, got 'nan'";
+        assert_eq!(BF_ERROR_RATE.parse(b"nan").unwrap_err(), why);
         assert!(LC_ERROR_RATE.parse(b"0.002").is_err());
         assert!(LC_ERROR_RATE.parse(b"0.25").is_ok());
     }
@@ -356,7 +358,7 @@ mod tests {
         }
         for text in ["", "-", "+5", "abc", "1.5", "1e3", "0x10", " 5", "9223372036854775808"] {
             let why = BF_CAPACITY.parse(text.as_bytes()).unwrap_err();
-            assert_eq!(why, "Invalid value for `bf-initial-size`", "{text}");
+            assert!(why.starts_with("Invalid value for `bf-initial-size`: expected a whole number, got "), "{text}");
         }
         assert_eq!((MAX_KEY_BYTES.parse(b"2mb"), MAX_KEY_BYTES.parse(b"0")), (Ok(2 << 20), Ok(0)));
         for text in ["1048575", "1kb", "18446744073709551615", "-1"] {

@@ -120,17 +120,17 @@ fn a_line_of_the_configuration_goes_over_an_argument() {
 }
 
 #[test]
-fn errors_are_those_of_redis_8() {
+fn errors_begin_as_those_of_redis_8() {
     let (server, mut client) = Server::start().with_client();
     for (name, value, why) in [
         ("bf-error-rate", "0", "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"),
         ("bf-error-rate", "1.0", "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"),
-        ("bf-error-rate", "x", "Invalid value for `bf-error-rate`"),
+        ("bf-error-rate", "x", "Invalid value for `bf-error-rate`: expected a number, got 'x'"),
         ("bf-initial-size", "0", "Value for `bf-initial-size` must be in the range [1, 1099511627776]"),
-        ("bf-initial-size", "1.5", "Invalid value for `bf-initial-size`"),
+        ("bf-initial-size", "1.5", "Invalid value for `bf-initial-size`: expected a whole number, got '1.5'"),
         ("bf-expansion-factor", "-1", "Value for `bf-expansion-factor` must be in the range [0, 32768]"),
         ("bf-expansion-factor", "32769", "Value for `bf-expansion-factor` must be in the range [0, 32768]"),
-        ("bf-expansion-factor", "", "Invalid value for `bf-expansion-factor`"),
+        ("bf-expansion-factor", "", "Invalid value for `bf-expansion-factor`: expected a whole number, got ''"),
     ] {
         let option = server.parameter(name);
         let reply = client.call(&["CONFIG", "SET", &option, value]);

@@ -117,6 +117,13 @@ fn errors_are_counted_by_their_reason() {
         let reply = client.restore("d", &value);
         assert!(error_text(&reply).is_some(), "{reply:?}");
         client.expect("BF.LOADCHUNK h 1 nonsense", "-ERR received bad data");
+        // A mix-up of keys is no damage.
+        client.expect("SET text x", "+OK");
+        let text = client.dump("text");
+        for payload in [&text[..], b"nonsense"] {
+            let reply = client.call(&[&b"LC.MERGEDUMP"[..], b"c", payload]);
+            assert!(error_text(&reply).is_some(), "{reply:?}");
+        }
     });
     assert_eq!(corrupt, [0, 0, 0, 2]);
 }
