@@ -179,6 +179,15 @@ node_packages() {
     echo "$@"
 }
 
+# crates REQUIREMENT...: builds a Rust program from standard input with pinned crates, as $work/rust/release/program.
+crates() {
+    cargo init --quiet --vcs none --edition 2021 --name program "$work/rust" 2>/dev/null
+    cat >"$work/rust/src/main.rs"
+    printf '%s\n' "$@" | sed 's/@\(.*\)/ = "=\1"/' >>"$work/rust/Cargo.toml"
+    (cd "$work/rust" && cargo build --quiet --release --target-dir .)
+    echo "$@"
+}
+
 # postgres FOLDER: starts PostgreSQL 15 from an unpacked folder, with its extension hll, for `sql`.
 postgres() {
     postgres="$cache/$1/usr/lib/postgresql/15"
