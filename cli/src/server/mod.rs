@@ -140,6 +140,29 @@ impl Server {
         self.nodes.len()
     }
 
+    /// Whether this is one node of a cluster, and the keys of the others are left out. `false` if the user may not call
+    /// `INFO`.
+    pub fn is_part(&mut self) -> Result<bool, Failure> {
+        if self.slots.is_some() {
+            return Ok(false);
+        }
+        let info = self.ask_node(0, &[redis::cmd("INFO").arg("cluster").to_owned()])?.pop();
+        let info = info.and_then(Result::ok).as_ref().and_then(text).unwrap_or_default();
+        Ok(info.lines().any(|line| line.trim_end() == "cluster_enabled:1"))
+    }
+
+    /// Fails if the server is one node of a cluster, for commands that need all keys. `option` names the option for
+    /// clusters.
+    pub fn check_whole(&mut self, option: &str) -> Result<(), Failure> {
+        match self.is_part()? {
+            true => {
+                Err(Failure::new(format!("{} is one node of a cluster, and has only some of its keys", self.name()))
+                    .advise(format!("add {option}, to work with all nodes")))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// The name of a node for display.
     pub fn node_name(&self, node: usize) -> String {
         self.nodes[node].address.name()

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::rows::{Row, SERVER, as_findings};
 use crate::failure::Failure;
-use crate::server::{Server, text};
+use crate::server::{Server, text, texts};
 
 /// Sections of INFO that are asked for. Their cost does not depend on the number of keys on the server.
-const SECTIONS: [&str; 4] = ["server", "memory", "replication", "rollcall"];
+const SECTIONS: [&str; 5] = ["server", "memory", "replication", "cluster", "rollcall"];
 
 /// Prefix of the module's fields in INFO.
 const PREFIX: &str = "rollcall_";
@@ -27,6 +27,9 @@ pub struct Info {
     pub server: Option<String>,
     /// The role as INFO names it: `master` or `slave`.
     pub role: Option<String>,
+    /// Whether the node is part of a cluster.
+    #[serde(skip)]
+    pub is_in_cluster: bool,
     pub uptime_seconds: Option<u64>,
     pub used_memory: Option<u64>,
     /// `maxmemory` in bytes; 0 for no limit.
@@ -67,6 +70,7 @@ impl Info {
             fields: fields.collect(),
             server: version("valkey").or_else(|| version("redis")),
             role: word("role"),
+            is_in_cluster: all.get("cluster_enabled") == Some(&"1"),
             uptime_seconds: number("uptime_in_seconds"),
             used_memory: number("used_memory"),
             maxmemory: number("maxmemory"),
@@ -93,14 +97,28 @@ impl Info {
     }
 }
 
-/// The row with the findings about a node. `None` without findings, and if the user may not call `INFO`. If the
-/// connection was lost, the next question fails too. Partially loaded keys have rows of their own.
-pub fn server_row(server: &mut Server, node: usize) -> Option<Row> {
-    let mut findings = Info::of(server, node).ok()?.findings;
+/// The row with the findings about a node, and the reason if no keys of it, or of other nodes, can be listed. `None`
+/// without either, and if the user may not call `INFO`. If the connection was lost, the next question fails too.
+/// Partially loaded keys have rows of their own. `is_alone` says that no other nodes are asked.
+pub fn server_row(server: &mut Server, node: usize, is_alone: bool) -> Option<Row> {
+    let Info { version, is_in_cluster, mut findings, .. } = Info::of(server, node).ok()?;
     findings.retain(|finding| finding.problem != Problem::PartiallyLoaded);
-    let name = server.node_name(node);
-    let row = Row { key: name.clone(), server: name, kind: SERVER, findings, ..Row::default() };
-    (!row.findings.is_empty()).then_some(row)
+    let rejected = if is_alone && is_in_cluster {
+        Some("is one node of a cluster, whose other keys are not listed; add --cluster")
+    } else if version.is_none() && has_no_filters(server, node) {
+        Some("has no module for filters and counters; load it: loadmodule /path/librollcall.so in redis.conf")
+    } else {
+        None
+    };
+    let (name, rejected) = (server.node_name(node), rejected.map(str::to_owned));
+    let row = Row { key: name.clone(), server: name, kind: SERVER, rejected, findings, ..Row::default() };
+    (row.rejected.is_some() || !row.findings.is_empty()).then_some(row)
+}
+
+/// Whether no module offers `BF.*`. The question needs no other permission than those of keys.
+fn has_no_filters(server: &mut Server, node: usize) -> bool {
+    let answer = server.ask_node(node, &[redis::cmd("BF.INFO")]).ok().and_then(|mut answers| answers.pop());
+    matches!(answer, Some(Err(text)) if texts::is_unknown_command(&text))
 }
 
 #[cfg(test)]

@@ -28,6 +28,17 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
         let digests: Vec<String> = holders.map(|node| node.client().digest(&name)).collect();
         assert_eq!(digests, [client.digest(&name)], "{name}");
     }
+    // A regression test: without the option, `copy` and `compare` left out the keys of the other nodes, in silence.
+    for (words, option) in [
+        (&["copy", &to, &url(&Server::start())][..], "add --source-cluster"),
+        (&["copy", &url(&single), &to], "add --target-cluster"),
+        (&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to], "add --cluster"),
+    ] {
+        tool(words).fails(3, option);
+    }
+    let part = tool(&["top", "--fail-on", "critical", "--url", &to]).shows(1, "add --cluster");
+    assert!(part.err.contains("1 of ") && tool(&["top", "--url", &to]).code == 0, "{}", part.err);
+    assert!(!tool(&["top", "--cluster", "--fail-on", "critical", "--url", &to]).expect(0).out.contains("--cluster"));
     // A file is merged into a key on any node.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file").to_str().expect("a path").to_owned();

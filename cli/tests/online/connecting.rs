@@ -39,7 +39,8 @@ fn what_went_wrong_is_said_with_what_to_do() {
     tool(&["top", "--url", &format!("redis://:word@127.0.0.1:{port}")]).expect(0);
     tool(&["top", "--url", &format!("redis://reader:secret@127.0.0.1:{port}/1")]).expect(0);
     // On a server without the module, `top` finds no keys, and `import` reports the missing module.
-    tool(&["top", "--url", &url(&plain)]).expect(0);
+    tool(&["top", "--url", &url(&plain)]).shows(0, "has no module for filters and counters");
+    tool(&["top", "--fail-on", "critical", "--url", &url(&plain)]).fails(1, "1 of 1 rows");
     // A password for a server that has none is an error.
     for given in [format!("redis://:word@127.0.0.1:{}", plain.port()), format!(":word@127.0.0.1:{}", plain.port())] {
         let ended = tool(&["top", "--url", &given]).fails(3, "asks for no password: give none");

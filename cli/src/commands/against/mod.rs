@@ -98,6 +98,9 @@ impl Against {
         let interrupt = Interrupt::listen()?;
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let mut of_sets = Server::connect(self.set_url.as_ref().unwrap_or(&self.url.url), &self.url.access)?;
+        if self.pattern.is_some() {
+            server.check_whole("--cluster")?;
+        }
         let mut report = Report { compared: Vec::new(), without_set: Vec::new(), counters: None };
         let all = self.names(&mut server)?;
         if all.is_empty() {

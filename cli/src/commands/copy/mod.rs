@@ -122,6 +122,8 @@ impl Copy {
         };
         let mut source = Server::connect(&self.source, &access(&self.source_password, self.source_cluster))?;
         let mut target = Server::connect(&self.target, &access(&self.target_password, self.target_cluster))?;
+        source.check_whole("--source-cluster")?;
+        target.check_whole("--target-cluster")?;
         if run_id(&mut source)? == run_id(&mut target)? {
             return Err(Failure::new("source and target are the same server")
                 .advise("COPY key new-key DB n copies a key within a server"));

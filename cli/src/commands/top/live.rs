@@ -76,9 +76,16 @@ impl View {
 
 /// Shows the table until the user ends it, asking the servers at each `interval`. A server that stops answering is
 /// named above the table, and asked again.
-pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut view: View) -> Result<(), Failure> {
+/// `is_alone` says that other nodes of a cluster are not asked.
+pub fn show(
+    mut nodes: Nodes,
+    is_alone: bool,
+    pattern: Option<&str>,
+    interval: Duration,
+    mut view: View,
+) -> Result<(), Failure> {
     let interrupt = Interrupt::listen()?;
-    let mut seen = look(&mut nodes, pattern);
+    let mut seen = look(&mut nodes, is_alone, pattern);
     if seen.servers.is_empty()
         && let Some(failure) = seen.failures.pop()
     {
@@ -95,7 +102,7 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
                 return Ok(());
             }
             if asked.elapsed() >= interval {
-                seen = look(&mut nodes, pattern);
+                seen = look(&mut nodes, is_alone, pattern);
                 asked = Instant::now();
                 break;
             }
@@ -122,9 +129,10 @@ struct Seen {
     failures: Vec<Failure>,
 }
 
-fn look(nodes: &mut Nodes, pattern: Option<&str>) -> Seen {
+fn look(nodes: &mut Nodes, is_alone: bool, pattern: Option<&str>) -> Seen {
     let mut seen = Seen { servers: Vec::new(), rows: Vec::new(), failures: Vec::new() };
-    let question = |server: &mut Server| Ok((server_row(server, 0), rows(server, &Scope::matching(pattern))?.rows));
+    let scope = Scope::matching(pattern);
+    let question = |server: &mut Server| Ok((server_row(server, 0, is_alone), rows(server, &scope)?.rows));
     for Asked { server, answer, .. } in nodes.ask(question) {
         match answer {
             Ok((of_server, of_keys)) => {

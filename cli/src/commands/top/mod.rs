@@ -56,14 +56,15 @@ impl Top {
         let pattern = self.pattern.as_deref();
         if !self.once && self.fail_on.is_none() && !output.is_json() && std::io::stdout().is_terminal() {
             let nodes = Nodes::new(&self.url.url, &self.url.access)?;
+            let is_alone = !self.url.access.cluster;
             let view = View::new(self.sort, self.reverse, self.limit);
-            return live::show(nodes, pattern, Duration::from_secs(self.interval), view);
+            return live::show(nodes, is_alone, pattern, Duration::from_secs(self.interval), view);
         }
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let mut all = rows(&mut server, &Scope::matching(pattern))?.rows;
         let keys = all.len();
         for node in 0..server.num_nodes() {
-            all.extend(server_row(&mut server, node));
+            all.extend(server_row(&mut server, node, !self.url.access.cluster));
         }
         sort(&mut all, self.sort, self.reverse);
         let summary = summary(&all);
