@@ -113,7 +113,8 @@ pub struct Row {
     /// Bytes loaded so far and in total, for a partially loaded value.
     #[serde(serialize_with = "as_partially_loaded")]
     pub partially_loaded: Option<PartiallyLoadedFacts>,
-    /// The error that the server answered with, if it reported nothing else about the key.
+    /// The error that the server answered with, if it reported nothing or not everything about the key. For a node the
+    /// reason why keys are not listed.
     pub rejected: Option<String>,
     /// Findings about the key, each with its advice, the most urgent first.
     #[serde(serialize_with = "as_findings")]
@@ -144,11 +145,9 @@ impl Row {
         if let Some(loading) = self.partially_loaded {
             return vec![loading.finding()];
         }
-        if self.rejected.is_some() {
-            return Vec::new();
-        }
         let count = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0);
-        let (window, expires) = (self.window, self.ttl_ms.is_some());
+        // Nothing is said about a time to live that is not known.
+        let (window, expires) = (self.window, self.ttl_ms.is_some() || self.rejected.is_some());
         if self.is_counter() {
             let counter = CounterFacts {
                 members: count(self.items),
@@ -207,6 +206,7 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
             // RedisBloom reports the error rate only in `BF.DEBUG`, within the description of each sub-filter.
             if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
+                row.rejected = row.rejected.or(forbidden(&description));
                 // Line 0 describes the whole filter, and line 1 the first sub-filter.
                 let first = description.ok().as_ref().and_then(items).and_then(|lines| text(lines.get(1)?));
                 row.asked = first.and_then(|first| texts::ratio(&first)).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
@@ -263,7 +263,12 @@ fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
 
 /// Whether the server rejected the filter's `INFO` command because the user lacks the permission.
 fn is_forbidden(key: &Key, answers: &Answers) -> bool {
-    key.class == Class::Filter && matches!(answers.get("INFO"), Some(Err(text)) if texts::is_forbidden(text))
+    key.class == Class::Filter && answers.get("INFO").and_then(forbidden).is_some()
+}
+
+/// The server's error if the user lacks a permission.
+fn forbidden(answer: &Answer) -> Option<String> {
+    answer.as_ref().err().filter(|text| texts::is_forbidden(text)).cloned()
 }
 
 /// The slices of a windowed counter, newest first: the Unix time at which each begins, and the number of members since.
@@ -295,6 +300,7 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
         ttl_ms: reply("PTTL").and_then(integer).filter(|&ttl| ttl >= 0),
         ..Row::default()
     };
+    row.rejected = answers.get("PTTL").and_then(forbidden);
     let info = match answers.get("INFO")? {
         Ok(info) => pairs(info),
         Err(text) if texts::is_gone(text) => return None,

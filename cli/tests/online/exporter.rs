@@ -142,8 +142,27 @@ fn the_user_of_the_document_has_all_rights_that_it_takes() {
         nodes[0].client().expect("ACL SETUSER exporter -scan", "+OK");
         let out = tool(&args).expect(3).out;
         assert_eq!(samples(&out)[&format!("rollcall_keys_up{{server=\"{at}\"}}")], 0.0, "{out}");
+        // So it is if one kind of question about keys is forbidden, or some of the keys.
+        nodes[0].client().expect("ACL SETUSER exporter +scan", "+OK");
+        for (before, after) in [
+            ("-bf.info -rf.info", "+bf.info +rf.info"),
+            ("-lc.info", "+lc.info"),
+            ("-pttl", "+pttl"),
+            ("resetkeys ~counter", "~*"),
+            ("resetkeys ~filter", "~*"),
+        ] {
+            for node in &nodes {
+                node.client().expect(&format!("ACL SETUSER exporter {before}"), "+OK");
+            }
+            let ended = tool(&args).fails(3, "NOPERM");
+            let up = samples(&ended.out).into_iter().filter(|(name, _)| name.starts_with("rollcall_keys_up"));
+            assert_eq!(up.map(|(_, up)| up).reduce(f64::min), Some(0.0), "{before}: {}", ended.out);
+            for node in &nodes {
+                node.client().expect(&format!("ACL SETUSER exporter {after}"), "+OK");
+            }
+        }
         // Without the permission for INFO, the server is up, and its keys are known.
-        nodes[0].client().expect("ACL SETUSER exporter +scan -info", "+OK");
+        nodes[0].client().expect("ACL SETUSER exporter -info", "+OK");
         let out = tool(&args).expect(3).out;
         let figures =
             ["up", "info_up", "keys_up"].map(|name| samples(&out)[&format!("rollcall_{name}{{server=\"{at}\"}}")]);
@@ -246,6 +265,8 @@ fn a_server_of_redisbloom_has_figures_of_its_keys() {
     assert!(!all.contains_key(&format!("rollcall_key_error_ratio{key}")), "{out}");
     assert!(!all.contains_key(&format!("rollcall_filters{{server=\"{at}\"}}")), "{out}");
     assert!(out.contains("finding=\"grown\""), "{out}");
+    client.expect("ACL SETUSER default -bf.debug", "+OK");
+    tool(&["exporter", "--once", "--pattern", "*", "--url", &url(&theirs)]).fails(3, "no keys of");
 }
 
 /// A regression test: a server that closed its connections, or fell silent on one, was shown as up.

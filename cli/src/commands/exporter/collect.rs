@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::failure::Failure;
-use crate::server::{Access, Server};
+use crate::server::{Access, Server, texts};
 use crate::watch::{Asked, Info, Nodes, Rows, Scope, rows};
 
 /// Limits the load on the server: polling its keys takes at most 1 / `KEYS_SHARE` of the time.
@@ -140,7 +140,7 @@ impl Target {
         let Some(pattern) = self.clock_source.pattern.as_deref() else { return Duration::MAX };
         let scope = Scope { pattern: Some(pattern), max_keys: self.clock_source.max_keys };
         let began = Instant::now();
-        let asked = lock(&self.keys).ask(|server| rows(server, &scope));
+        let asked = lock(&self.keys).ask(|server| readable_rows(server, &scope));
         *lock(&self.rows) = Some(Look::new(began, asked));
         let took = began.elapsed();
         Duration::from_secs(self.clock_source.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
@@ -167,6 +167,16 @@ impl Target {
     /// The rows of keys; `None` before the first answer, and if no keys are polled.
     pub fn rows(&self) -> MutexGuard<'_, Option<Look<Rows>>> {
         lock(&self.rows)
+    }
+}
+
+/// The rows of keys, if the user may read all of them.
+fn readable_rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
+    let rows = rows(server, scope)?;
+    let mut rejected = rows.rows.iter().filter_map(|row| Some((row, row.rejected.as_ref()?)));
+    match rejected.find(|(_, text)| texts::is_forbidden(text)) {
+        Some((row, text)) => Err(server.rejected(&row.name, &format!("questions about {}", row.key), text)),
+        None => Ok(rows),
     }
 }
 
