@@ -10,8 +10,11 @@ use redis::{
     Client, ClientTlsConfig, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     RedisConnectionInfo, RedisError, TlsCertificates,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
-use super::{error, texts};
+use super::error::{self, Given};
+use super::texts;
 use crate::failure::Failure;
 
 /// Arguments of commands that speak to one server or cluster.
@@ -40,6 +43,21 @@ pub struct Access {
 
     #[command(flatten)]
     pub tls: Tls,
+
+    /// The names of these arguments, for advice.
+    #[arg(skip)]
+    pub given: Given,
+}
+
+impl Access {
+    /// The access to one of the URLs of a command. Files of TLS are for those with TLS, if there are any.
+    pub fn of(&self, url: &str, all: &[&str]) -> Access {
+        let mut access = self.clone();
+        if !is_tls(url) && all.iter().any(|other| is_tls(other)) {
+            access.tls = Tls { timeout: self.tls.timeout, cacert: None, cert: None, key: None, insecure: false };
+        }
+        access
+    }
 }
 
 /// Files of TLS, and how long to wait.
@@ -71,6 +89,7 @@ pub struct Tls {
 pub struct Address {
     info: ConnectionInfo,
     login: Login,
+    given: Given,
     db: i64,
     certificates: Option<TlsCertificates>,
     /// The timeout that the user asked for; `None` for [`Address::patience`].
@@ -105,7 +124,14 @@ impl Address {
             Failure::arguments(reason)
                 .advise("a URL is redis://user:password@host:6379/0, rediss://... or redis+unix:///path")
         };
-        let info = with_scheme(url)
+        // The client ignores a query, except in the URL of a socket, and with it the database that it names.
+        let url = with_scheme(url);
+        let is_socket = url.split_once("://").is_some_and(|(scheme, _)| scheme.ends_with("unix"));
+        if url.contains('?') && !is_socket {
+            let text = "the URL of the server has options after ?, which are not read; a database is its path, as /2";
+            return Err(wrong(text.to_owned()));
+        }
+        let info = url
             .into_connection_info()
             .map_err(|error| wrong(format!("the URL of the server cannot be read: {error}")))?;
         // RESP2 is requested because every server supports it, and replies then have the same form everywhere.
@@ -128,7 +154,7 @@ impl Address {
             password: asked.password().map(str::to_owned).or_else(|| access.password.clone()),
         };
         let timeout = access.tls.timeout.map(Duration::from_secs);
-        Ok(Address { info, login, db: asked.db(), certificates, timeout, patience: PATIENCE })
+        Ok(Address { info, login, given: access.given, db: asked.db(), certificates, timeout, patience: PATIENCE })
     }
 
     /// Sets the timeout for users who asked for none.
@@ -136,7 +162,8 @@ impl Address {
         Address { patience, ..self }
     }
 
-    fn timeout(&self) -> Duration {
+    /// How long to wait for a connection or a reply.
+    pub fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(self.patience)
     }
 
@@ -147,6 +174,11 @@ impl Address {
             0 => self.info.addr().to_string(),
             db => format!("{}/{db}", self.info.addr()),
         }
+    }
+
+    /// The names by which the user gives the server.
+    pub fn given(&self) -> Given {
+        self.given
     }
 
     /// Whether connections use TLS.
@@ -183,12 +215,13 @@ impl Address {
             }
             _ => ConnectionAddr::Tcp(if host.is_empty() { "127.0.0.1".to_owned() } else { host.to_owned() }, port),
         };
-        Address { info: self.info.clone().set_addr(addr), ..self.clone() }
+        let given = Given { url: None, ..self.given };
+        Address { info: self.info.clone().set_addr(addr), given, ..self.clone() }
     }
 
     /// Opens a connection, authenticates, and selects the database.
     pub fn connect(&self) -> Result<Connection, Failure> {
-        let failed = |problem: &RedisError| error::connecting(&self.name(), problem);
+        let failed = |problem: &RedisError| error::connecting(&self.name(), self.given, self.timeout(), problem);
         let is_tls = self.is_tls();
         let first = if is_tls { self.timeout().min(TLS_PATIENCE) } else { self.timeout() };
         match self.attempt(first) {
@@ -265,6 +298,11 @@ impl Address {
     }
 }
 
+/// Whether a URL asks for TLS.
+fn is_tls(url: &str) -> bool {
+    with_scheme(url).into_connection_info().is_ok_and(|info| matches!(info.addr(), ConnectionAddr::TcpTls { .. }))
+}
+
 /// Adds the scheme to a URL without one: a path is a socket, anything else a host.
 fn with_scheme(url: &str) -> String {
     match url {
@@ -280,11 +318,21 @@ impl Tls {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
         };
+        // A file without a certificate would only be noticed by the server's, as one that nobody has signed.
+        let with_certificate = |path: &Path| {
+            let bytes = read(path)?;
+            match CertificateDer::from_pem_slice(&bytes) {
+                Ok(_) => Ok(bytes),
+                Err(_) => Err(Failure::new(format!("{} has no certificate in PEM format", path.display()))),
+            }
+        };
         let client_tls = match (&self.cert, &self.key) {
-            (Some(cert), Some(key)) => Some(ClientTlsConfig { client_cert: read(cert)?, client_key: read(key)? }),
+            (Some(cert), Some(key)) => {
+                Some(ClientTlsConfig { client_cert: with_certificate(cert)?, client_key: read(key)? })
+            }
             _ => None,
         };
-        let root_cert = self.cacert.as_deref().map(read).transpose()?;
+        let root_cert = self.cacert.as_deref().map(with_certificate).transpose()?;
         Ok(TlsCertificates { client_tls, root_cert })
     }
 }

@@ -1,29 +1,59 @@
 //! Errors of connections and servers, and what to do about them.
 
+use std::time::Duration;
+
 use redis::{RedisError, Value};
 
 use super::texts;
 use crate::failure::Failure;
 
+/// The names by which the user gives a server, for advice.
+#[derive(Debug, Clone, Copy)]
+pub struct Given {
+    /// `None` for a node that its cluster names.
+    pub url: Option<&'static str>,
+    pub password: &'static str,
+    /// The option that says that the server is a node of a cluster.
+    pub cluster: &'static str,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        Given { url: Some("--url or ROLLCALL_URL"), password: "ROLLCALL_PASSWORD", cluster: "--cluster" }
+    }
+}
+
 /// The failure of a connection attempt.
-pub fn connecting(server: &str, error: &RedisError) -> Failure {
+pub fn connecting(server: &str, given: Given, timeout: Duration, error: &RedisError) -> Failure {
     if let Some(code) = error.code() {
         let text = format!("{code} {}", error.detail().unwrap_or_default());
-        return rejected(server, "connecting", text.trim());
+        return rejected(server, given, "connecting", text.trim());
     }
-    let text = error.to_string();
+    let text = text_of_error(timeout, error);
     let kind = if is_down(error, &text) { Failure::down } else { Failure::new };
     let failure = kind(format!("cannot connect to {server}: {text}"));
     if error.is_connection_refusal() {
-        failure.advise("nothing listens there: give the server with --url or ROLLCALL_URL")
+        failure.advise(match given.url {
+            Some(url) => format!("nothing listens there: give the server with {url}"),
+            None => "this node of the cluster is down: start it, or let a replica take over its slots; rollcall nodes \
+                     shows every node"
+                .to_owned(),
+        })
     } else if error.is_timeout() {
         failure.advise("no answer: is the address right, and does a firewall let it through? --timeout waits longer")
     } else if is_client_rejected(&text) {
         failure.advise("the server rejects this client: give a certificate that it trusts, --cert FILE --key FILE")
+    } else if text.contains("KeyMismatch") {
+        failure.advise("--key is not the key of the certificate in --cert: give the two that belong together")
+    } else if text.contains("not valid for name") || text.contains("NotValidForName") {
+        failure.advise("the certificate is for other names: give one of them as the host in the URL")
     } else if text.contains("ertificate") || text.contains("UnknownIssuer") {
         failure.advise("give the authority that signed the server's certificate: --cacert FILE")
     } else if text.contains(NO_SUCH_NAME) {
-        failure.advise("nobody knows this name here: is it spelled right? --url and ROLLCALL_URL name the server")
+        failure.advise(match given.url {
+            Some(url) => format!("nobody knows this name here: is it spelled right? {url} names the server"),
+            None => "nobody knows this name here, by which the cluster calls the node".to_owned(),
+        })
     } else if text.contains("Permission denied") {
         failure.advise("this user may not open the server's socket: unixsocketperm in redis.conf")
     } else if error.is_connection_dropped() {
@@ -53,9 +83,17 @@ fn is_client_rejected(text: &str) -> bool {
     text.contains("received fatal alert") && alerts.iter().any(|alert| text.contains(alert))
 }
 
+/// The text of an error of a connection. The system's text for a timeout is that of a resource that is unavailable.
+fn text_of_error(timeout: Duration, error: &RedisError) -> String {
+    match error.is_timeout() {
+        true => format!("no reply within {} s", timeout.as_secs()),
+        false => error.to_string(),
+    }
+}
+
 /// The failure of a connection that broke during `command`.
-pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
-    let text = error.to_string();
+pub fn broken(server: &str, command: &str, timeout: Duration, error: &RedisError) -> Failure {
+    let text = text_of_error(timeout, error);
     let kind = if is_down(error, &text) { Failure::down } else { Failure::new };
     let failure = kind(format!("{server} was lost at {command}: {text}"));
     if error.is_timeout() {
@@ -66,36 +104,42 @@ pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
 }
 
 /// The failure of a command to which the server answered with an error.
-pub fn rejected(server: &str, command: &str, text: &str) -> Failure {
+pub fn rejected(server: &str, given: Given, command: &str, text: &str) -> Failure {
     let failure = Failure::new(format!("{server} answered {command} with: {text}"));
-    match advice(text) {
+    match advice(given, text) {
         Some(advice) => failure.advise(advice),
         None => failure,
     }
 }
 
 /// The advice for a server's error, chosen by its code or text; `None` if no advice fits.
-fn advice(text: &str) -> Option<&'static str> {
+fn advice(given: Given, text: &str) -> Option<String> {
+    let Given { password, cluster, .. } = given;
     if texts::is_unknown_command(text) {
-        return Some(match text.to_ascii_lowercase() {
-            lower if ["lc.", "bf.", "rf."].iter().any(|prefix| lower.contains(prefix)) => {
+        let lower = text.to_ascii_lowercase();
+        let advice = match ["lc.", "bf.", "rf."].iter().any(|prefix| lower.contains(prefix)) {
+            true => {
                 "the module is not loaded there: loadmodule /path/librollcall.so in redis.conf; MODULE LIST shows it"
             }
-            _ => "the server is older than 7.0, or the command was renamed there",
-        });
+            false => "the server is older than 7.0, or the command was renamed there",
+        };
+        return Some(advice.to_owned());
     }
     if texts::needs_no_password(text) {
-        return Some("this server asks for no password: give none, neither in the URL nor in ROLLCALL_PASSWORD");
+        return Some(format!("this server asks for no password: give none, neither in the URL nor in {password}"));
     }
     if texts::is_full(text) {
-        return Some("it has as many clients as CONFIG GET maxclients allows: close some, or raise it");
+        return Some("it has as many clients as CONFIG GET maxclients allows: close some, or raise it".to_owned());
     }
     let code = if texts::is_forbidden(text) { "NOPERM" } else { text.split(' ').next()? };
-    Some(match code {
-        "NOAUTH" => "give user and password in the URL, or the password in ROLLCALL_PASSWORD",
+    let advice = match code {
+        "NOAUTH" => return Some(format!("give user and password in the URL, or the password in {password}")),
         "WRONGPASS" => {
-            "user or password is wrong, in the URL or the password in ROLLCALL_PASSWORD; ACL LIST shows who there is"
+            return Some(format!(
+                "user or password is wrong, in the URL or the password in {password}; ACL LIST shows who there is"
+            ));
         }
+        "MOVED" | "ASK" | "CROSSSLOT" => return Some(format!("the server belongs to a cluster: add {cluster}")),
         "NOPERM" => {
             "give the user the right that the error names: ACL SETUSER user +command, and ~pattern for its keys; \
              docs/tool.md lists what each command needs"
@@ -103,7 +147,6 @@ fn advice(text: &str) -> Option<&'static str> {
         "BUSY" => "it runs a script or a function: try again when that has ended",
         "DENIED" => "it is in protected mode: set a password there, or run this on its own machine",
         "LOADING" => "it is loading its data: try again when INFO persistence says loading:0",
-        "MOVED" | "ASK" | "CROSSSLOT" => "the server belongs to a cluster: add --cluster",
         "CLUSTERDOWN" => "the cluster does not serve: CLUSTER INFO there says why",
         "READONLY" => "it is a replica: give the primary, which INFO replication names",
         "NOREPLICAS" => "it takes no writes without replicas: CONFIG GET min-replicas-to-write",
@@ -111,7 +154,8 @@ fn advice(text: &str) -> Option<&'static str> {
         "MISCONF" => "it cannot save, and so takes no writes: its log says why",
         "MASTERDOWN" => "it is a replica without its primary: give the primary",
         _ => return None,
-    })
+    };
+    Some(advice.to_owned())
 }
 
 /// The text of an error reply, as the server sent it.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use redis::{Cmd, Connection, RedisResult, Value};
 
 pub use address::{Access, Address, Tls, Url};
-pub use error::text_of as error_text;
+pub use error::{Given, text_of as error_text};
 pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer};
 pub use pause::Pause;
 pub use reply::{bytes, integer, items, number, pairs, text};
@@ -151,13 +151,12 @@ impl Server {
         Ok(info.lines().any(|line| line.trim_end() == "cluster_enabled:1"))
     }
 
-    /// Fails if the server is one node of a cluster, for commands that need all keys. `option` names the option for
-    /// clusters.
-    pub fn check_whole(&mut self, option: &str) -> Result<(), Failure> {
+    /// Fails if the server is one node of a cluster, for commands that need all keys.
+    pub fn check_whole(&mut self) -> Result<(), Failure> {
         match self.is_part()? {
             true => {
                 Err(Failure::new(format!("{} is one node of a cluster, and has only some of its keys", self.name()))
-                    .advise(format!("add {option}, to work with all nodes")))
+                    .advise(format!("add {}, to work with all nodes", self.address.given().cluster)))
             }
             false => Ok(()),
         }
@@ -184,7 +183,7 @@ impl Server {
     pub fn call(&mut self, key: &[u8], command: &Cmd) -> Result<Value, Failure> {
         let answer = self.ask(key, command)?;
         let node = self.node_of(key);
-        answer.map_err(|text| error::rejected(&self.node_name(node), &name_of(command), &text))
+        answer.map_err(|text| self.rejected_by(node, &name_of(command), &text))
     }
 
     /// Sends a command about `key`, and returns its reply or the server's error.
@@ -240,7 +239,7 @@ impl Server {
     /// Sends a command to a node, and returns its reply. An error from the server becomes a [`Failure`].
     pub fn call_node(&mut self, node: usize, command: &Cmd) -> Result<Value, Failure> {
         let answer = self.ask_node(node, std::slice::from_ref(command))?.pop().unwrap_or(Ok(Value::Nil));
-        answer.map_err(|text| error::rejected(&self.node_name(node), &name_of(command), &text))
+        answer.map_err(|text| self.rejected_by(node, &name_of(command), &text))
     }
 
     /// Sends commands to a node in one batch, and returns the answers in order.
@@ -250,7 +249,12 @@ impl Server {
 
     /// The failure for an error that the server answered to `command` about `key`.
     pub fn rejected(&self, key: &[u8], command: &str, text: &str) -> Failure {
-        error::rejected(&self.node_name(self.node_of(key)), command, text)
+        self.rejected_by(self.node_of(key), command, text)
+    }
+
+    /// The failure for an error that a node answered to `command`.
+    fn rejected_by(&self, node: usize, command: &str, text: &str) -> Failure {
+        error::rejected(&self.node_name(node), self.address.given(), command, text)
     }
 }
 
@@ -272,7 +276,9 @@ impl Node {
     /// Sends commands to this node in one batch, and reads the replies.
     fn ask(&mut self, commands: &[Cmd]) -> Result<Vec<Answer>, Failure> {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
-        let lost = |problem: &redis::RedisError| error::broken(&self.address.name(), &name_of(first), problem);
+        let lost = |problem: &redis::RedisError| {
+            error::broken(&self.address.name(), &name_of(first), self.address.timeout(), problem)
+        };
         let mut packed = Vec::new();
         for command in commands {
             packed.extend_from_slice(&command.get_packed_command());

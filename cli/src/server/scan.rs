@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rollcall_core::unstable::wire;
 
 use super::reply::{bytes, items, text};
-use super::{Answer, Server, error, texts};
+use super::{Answer, Server, texts};
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -174,7 +174,7 @@ impl Server {
                 Ok(reply) => reply,
                 // A server that does not know a type has no keys of the type.
                 Err(text) if texts::is_unknown_type(&text) => return Ok(()),
-                Err(text) => return Err(error::rejected(&self.node_name(node), "SCAN", &text)),
+                Err(text) => return Err(self.rejected_by(node, "SCAN", &text)),
             };
             let parts = items(&reply).filter(|parts| parts.len() == 2);
             let next = parts.and_then(|parts| Some((text(&parts[0])?, items(&parts[1])?)));

@@ -5,7 +5,7 @@ use rollcall_testkit::{Server, Setup, add_many, add_replica, cluster, error_text
 
 #[test]
 fn keys_of_all_nodes_are_listed_filled_and_moved() {
-    let (nodes, single, back) = (cluster(3), Server::start(), cluster(3));
+    let (mut nodes, single, back) = (cluster(3), Server::start(), cluster(3));
     let mut client = single.client();
     for key in 0..30 {
         add_many(&mut client, &format!("LC.ADD count:{key}"), "member:", 0..400);
@@ -62,6 +62,18 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
         let args = ["--json", "import", "-", "imported", "--cluster", "--url", &url(node)];
         let ended = tool_with(&args, lines.as_bytes(), &[]).expect(0);
         assert_eq!(ended.json()["items"], 1000);
+    }
+    // A regression test: the advice for a node that is down was to give the server with --url.
+    let down = nodes.pop().expect("a node").port();
+    let file = folder.path().join("down").to_str().expect("a path").to_owned();
+    for words in [
+        &["top", "--cluster", "--url", &to][..],
+        &["dump", "count:0", &file, "--cluster", "--url", &to],
+        &["exporter", "--once", "--cluster", "--url", &to],
+        &["copy", &to, &url(&single), "--source-cluster"],
+    ] {
+        let ended = tool(words).fails(3, "this node of the cluster is down: start it");
+        assert!(ended.err.contains(&format!("127.0.0.1:{down}: ")) && !ended.err.contains("--url"), "{}", ended.err);
     }
 }
 

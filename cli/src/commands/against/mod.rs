@@ -17,7 +17,7 @@ use crate::lines;
 use crate::numbers;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, Server, Url, integer, number, pairs, shown, text};
+use crate::server::{Access, Class, Given, Server, Url, integer, number, pairs, shown, text};
 use crate::table::{count, noun, table};
 use judge::{Counters, Judged};
 use set::{MAX_MISSES, Set};
@@ -96,10 +96,16 @@ struct Report {
 impl Against {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let interrupt = Interrupt::listen()?;
-        let mut server = Server::connect(&self.url.url, &self.url.access)?;
-        let mut of_sets = Server::connect(self.set_url.as_ref().unwrap_or(&self.url.url), &self.url.access)?;
+        let Url { url, access } = &self.url;
+        let (set_url, option) = match &self.set_url {
+            Some(set_url) => (set_url, Some("--set-url")),
+            None => (url, access.given.url),
+        };
+        let of_set = Access { given: Given { url: option, ..access.given }, ..access.of(set_url, &[url, set_url]) };
+        let mut server = Server::connect(url, &access.of(url, &[url, set_url]))?;
+        let mut of_sets = Server::connect(set_url, &of_set)?;
         if self.pattern.is_some() {
-            server.check_whole("--cluster")?;
+            server.check_whole()?;
         }
         let mut report = Report { compared: Vec::new(), without_set: Vec::new(), counters: None };
         let all = self.names(&mut server)?;

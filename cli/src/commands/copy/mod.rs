@@ -19,7 +19,8 @@ use crate::lines;
 use crate::output::Output;
 use crate::progress;
 use crate::server::{
-    Access, Arrived, COPIED, Class, Fingerprint, Key, Named, Pause, SMALL_BYTES, Server, Small, Tls, Transfer, Writes,
+    Access, Arrived, COPIED, Class, Fingerprint, Given, Key, Named, Pause, SMALL_BYTES, Server, Small, Tls, Transfer,
+    Writes,
 };
 use crate::server::{
     beside, check_rights, copy_small, expires_at, fingerprint, is_temporary, named, naming, shown, text, transfer,
@@ -88,6 +89,14 @@ pub struct Copy {
     tls: Tls,
 }
 
+/// The names of the source's arguments.
+const SOURCE: Given =
+    Given { url: Some("the argument SOURCE"), password: "ROLLCALL_PASSWORD", cluster: "--source-cluster" };
+
+/// The names of the target's arguments.
+const TARGET: Given =
+    Given { url: Some("the argument TARGET"), password: "ROLLCALL_TARGET_PASSWORD", cluster: "--target-cluster" };
+
 /// Number of keys in one batch. The small values of a batch are moved together.
 const SMALL_BATCH: usize = 100;
 
@@ -113,17 +122,19 @@ struct Copying<'a> {
 
 impl Copy {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let access =
-            |password: &Option<String>, cluster| Access { password: password.clone(), cluster, tls: self.tls.clone() };
+        let connect = |url: &str, password: &Option<String>, cluster, given| {
+            let access = Access { password: password.clone(), cluster, tls: self.tls.clone(), given };
+            Server::connect(url, &access.of(url, &[&self.source, &self.target]))
+        };
         let interrupt = Interrupt::listen()?;
         let sample = match &self.sample {
             Some(path) => lines::read(path)?.take(MAX_SAMPLE).collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
-        let mut source = Server::connect(&self.source, &access(&self.source_password, self.source_cluster))?;
-        let mut target = Server::connect(&self.target, &access(&self.target_password, self.target_cluster))?;
-        source.check_whole("--source-cluster")?;
-        target.check_whole("--target-cluster")?;
+        let mut source = connect(&self.source, &self.source_password, self.source_cluster, SOURCE)?;
+        let mut target = connect(&self.target, &self.target_password, self.target_cluster, TARGET)?;
+        source.check_whole()?;
+        target.check_whole()?;
         if run_id(&mut source)? == run_id(&mut target)? {
             return Err(Failure::new("source and target are the same server")
                 .advise("COPY key new-key DB n copies a key within a server"));

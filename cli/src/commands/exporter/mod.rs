@@ -75,7 +75,8 @@ impl Exporter {
             pattern: self.pattern,
             max_keys: self.max_keys as usize,
         };
-        let targets = self.urls.iter().map(|url| Target::new(url, &self.access, clock_source.clone()));
+        let urls: Vec<&str> = self.urls.iter().map(String::as_str).collect();
+        let targets = urls.iter().map(|url| Target::new(url, &self.access.of(url, &urls), clock_source.clone()));
         let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
         if self.once {
             targets.iter_mut().for_each(Target::look);
