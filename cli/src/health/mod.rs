@@ -371,7 +371,7 @@ pub struct ServerFacts<'a> {
     pub url: &'a str,
     /// Number of bytes of memory that the server uses.
     pub used_bytes: u64,
-    /// The server's `maxmemory` in bytes; 0 for no limit.
+    /// The server's `maxmemory` in bytes; 0 for no limit, and for a replica, which by default ignores it.
     pub max_bytes: u64,
     /// Number of bytes, out of [`ServerFacts::used_bytes`], that filters and counters take.
     pub own_bytes: u64,
@@ -398,7 +398,8 @@ impl ServerFacts<'_> {
 
     fn memory(&self) -> Option<Finding> {
         let share = self.used_bytes as f64 / self.max_bytes as f64;
-        if self.max_bytes == 0 || share < MEMORY_SHORT {
+        // A server that evicts keeps its memory full.
+        if self.max_bytes == 0 || self.evicts_any || share < MEMORY_SHORT {
             return None;
         }
         let severity = if share >= MEMORY_GONE { Severity::Critical } else { Severity::Warning };

@@ -233,7 +233,7 @@ fn servers_are_judged_by_memory_and_by_what_they_keep() {
     assert_eq!(command(&short), "rollcall top --url redis://host:6380 --sort bytes");
     assert_eq!(short[0].wrong, "uses 90 % of maxmemory, 33.3 % of that for filters and counters");
     assert!(ServerFacts { max_bytes: 0, used_bytes: u64::MAX, ..server }.findings().is_empty());
-    let evicting = ServerFacts { evicts_any: true, keys: 1, ..server };
+    let evicting = ServerFacts { evicts_any: true, keys: 1, used_bytes: 1000, ..server };
     assert_eq!(codes(&evicting.findings()), [("may-evict", Severity::Notice)]);
     // No command is suggested, because every policy except `noeviction` evicts some of the keys; findings of keys say
     // which.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::health::{Finding, Problem, ServerFacts};
 use serde::Serialize;
 
-use super::rows::{Row, SERVER, as_findings};
+use super::rows::{REPLICA, Row, SERVER, as_findings};
 use crate::failure::Failure;
 use crate::server::{Server, text, texts};
 
@@ -86,7 +86,7 @@ impl Info {
         ServerFacts {
             url,
             used_bytes: self.used_memory.unwrap_or(0),
-            max_bytes: self.maxmemory.unwrap_or(0),
+            max_bytes: self.maxmemory.filter(|_| self.role.as_deref() != Some(REPLICA)).unwrap_or(0),
             own_bytes: field("rollcall_allocated_bytes"),
             evicts_any: self.maxmemory_policy.as_ref().is_some_and(|policy| policy.starts_with("allkeys")),
             keys: field("rollcall_filters").saturating_add(field("rollcall_counters")),
@@ -138,8 +138,18 @@ mod tests {
         assert_eq!((info.field("rollcall_filters"), info.field("rollcall_counters")), (Some(3), None));
         assert_eq!(info.fields.len(), 4);
         let codes: Vec<_> = info.findings.iter().map(|found| found.problem.name()).collect();
-        assert_eq!(codes, ["memory", "partially-loaded", "may-evict", "not-served"]);
-        assert!(info.findings[0].wrong.contains("10 % of that"), "{}", info.findings[0].wrong);
+        // A regression test: replicas, which ignore maxmemory by default, had findings about it.
+        assert_eq!(codes, ["partially-loaded", "not-served"]);
+        let codes = |policy: &str| {
+            let reply = reply.replace("role:slave", "role:master").replace("allkeys-lru", policy);
+            let codes = Info::parse(&reply, "redis://host").findings;
+            codes.iter().map(|found| format!("{} {}", found.problem.name(), found.wrong)).collect::<Vec<_>>().join("\n")
+        };
+        // A regression test: memory that is full because the server evicts was critical.
+        assert!(codes("allkeys-lru").contains("may-evict ") && !codes("allkeys-lru").contains("of maxmemory"));
+        for policy in ["noeviction", "volatile-ttl"] {
+            assert!(codes(policy).contains("10 % of that for"), "{}", codes(policy));
+        }
         let without = Info::parse("redis_version:7.0.15\r\nused_memory:990\r\nmaxmemory:0\r\n", "redis://host");
         assert_eq!((without.version, without.server.as_deref()), (None, Some("redis 7.0.15")));
         assert!(without.fields.is_empty() && without.findings.is_empty());

@@ -113,13 +113,15 @@ pub struct Row {
     /// Bytes loaded so far and in total, for a partially loaded value.
     #[serde(serialize_with = "as_partially_loaded")]
     pub partially_loaded: Option<PartiallyLoadedFacts>,
-    /// The error that the server answered with, if it reported nothing or not everything about the key. For a node the
-    /// reason why keys are not listed.
+    /// The error for which figures of the key are missing; for a node the reason why keys are not listed.
     pub rejected: Option<String>,
     /// Findings about the key, each with its advice, the most urgent first.
     #[serde(serialize_with = "as_findings")]
     pub findings: Vec<Finding>,
 }
+
+/// The role of replicas in INFO. By default (`replica-ignore-maxmemory`) they neither reject nor evict for lack of memory.
+pub(super) const REPLICA: &str = "slave";
 
 /// [`Row::kind`] of a row that has the findings about a node, and nothing else.
 pub const SERVER: &str = "server";
@@ -195,7 +197,9 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
         let mut answers = answers(server, &all)?;
         // Some users may call `BF.*` but not `RF.*`. Filters whose `RF.INFO` was forbidden are therefore asked with
         // `BF.INFO`.
-        let rejected: Vec<usize> = (0..batch.len()).filter(|&at| is_forbidden(&batch[at], &answers[at])).collect();
+        let is_forbidden = |at: &usize| answers[*at].get("INFO").and_then(forbidden).is_some();
+        let filters = (0..batch.len()).filter(|&at| batch[at].class == Class::Filter);
+        let rejected: Vec<usize> = filters.filter(is_forbidden).collect();
         let again: Vec<(&Key, &str)> = rejected.iter().map(|&at| (&batch[at], USUAL)).collect();
         for (at, answer) in rejected.into_iter().zip(self::answers(server, &again)?) {
             answers[at] = answer;
@@ -254,16 +258,11 @@ fn prefix_of_lines(server: &mut Server) -> Result<&'static str, Failure> {
 
 /// Whether a node evicts keys with a time to live, and no other keys. `false` if the user may not call `INFO`.
 fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
-    let info = server.ask_node(node, &[redis::cmd("INFO").arg("memory").to_owned()])?.pop();
+    let info = server.ask_node(node, &[redis::cmd("INFO").arg(&["memory", "replication"]).to_owned()])?.pop();
     let info = info.and_then(Result::ok).as_ref().and_then(text).unwrap_or_default();
     let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
-    let has_limit = field("maxmemory").is_some_and(|bytes| bytes != "0");
+    let has_limit = field("maxmemory").is_some_and(|bytes| bytes != "0") && field("role") != Some(REPLICA);
     Ok(has_limit && field("maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-")))
-}
-
-/// Whether the server rejected the filter's `INFO` command because the user lacks the permission.
-fn is_forbidden(key: &Key, answers: &Answers) -> bool {
-    key.class == Class::Filter && answers.get("INFO").and_then(forbidden).is_some()
 }
 
 /// The server's error if the user lacks a permission.

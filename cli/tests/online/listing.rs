@@ -169,6 +169,11 @@ fn top_and_the_exporter_say_what_may_be_evicted() {
     let ended = tool(&["top", "--fail-on", "critical", "--pattern", "stays", "--url", &to]).expect(1);
     assert!(ended.out.contains(" of maxmemory, ") && ended.err.contains("1 of 2 rows"), "{ended:?}");
     tool(&["top", "--fail-on", "critical", "--pattern", "none", "--url", &to]).expect(4);
+    // A replica does not evict by itself.
+    client.expect("REPLICAOF 127.0.0.1 1", "+OK");
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        assert!(found(&mut client, policy).is_empty(), "{policy}");
+    }
 }
 
 /// A regression test: a windowed key without any writes was reported as full of expired items.
