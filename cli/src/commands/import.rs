@@ -146,13 +146,13 @@ impl Import {
                     Failure::arguments(format!("--create \"{options}\": {text}"))
                         .advise("give options of BF.INSERT or LC.INSERT; rollcall plan finds them")
                 }
-                _ => self.go_on(imported, rejected(&text)),
+                _ => self.rejected(imported, rejected(&text), &text),
             })?;
             let Added { items, new, error } = added(&reply, size);
             imported.new += new;
             imported.items += items;
             if let Some(text) = error {
-                return Err(self.go_on(imported, rejected(&text)));
+                return Err(self.rejected(imported, rejected(&text), &text));
             }
             bar.inc(size);
         }
@@ -176,6 +176,18 @@ impl Import {
         }
         command.arg(items);
         command
+    }
+
+    /// Adds the number of lines imported so far to the failure of a server that rejected items. Repeating alone does
+    /// not help, and a full filter has to be replaced by one with all lines.
+    fn rejected(&self, imported: &Imported, failure: Failure, text: &str) -> Failure {
+        let done = imported.items + self.skip;
+        if texts::is_full_filter(text) {
+            return failure.advise(format!(
+                "the first {done} lines are in, and it takes no more: give all lines to a larger one"
+            ));
+        }
+        if done == 0 { failure } else { self.go_on(imported, failure) }
     }
 
     /// Adds the number of lines imported so far to a failure. Commands of the same pipeline may have added later lines.

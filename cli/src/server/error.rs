@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redis::{RedisError, Value};
+use rollcall_core::unstable::wire::StillLoading;
 
 use super::texts;
 use crate::failure::Failure;
@@ -130,6 +131,9 @@ fn advice(given: Given, text: &str) -> Option<String> {
     }
     if texts::is_full(text) {
         return Some("it has as many clients as CONFIG GET maxclients allows: close some, or raise it".to_owned());
+    }
+    if StillLoading::from_error(text).is_some() {
+        return Some("its other chunks are missing: run the same rollcall load again, or delete the key".to_owned());
     }
     let code = if texts::is_forbidden(text) { "NOPERM" } else { text.split(' ').next()? };
     let advice = match code {

@@ -46,6 +46,11 @@ pub fn needs_no_password(error: &str) -> bool {
     error.contains("without any password configured")
 }
 
+/// Whether a filter that cannot grow rejected an item.
+pub fn is_full_filter(error: &str) -> bool {
+    error.contains("filter is full")
+}
+
 /// Whether the server takes no more clients.
 pub fn is_full(error: &str) -> bool {
     error.contains("max number of clients")

@@ -43,7 +43,15 @@ fn what_is_rejected_says_how_many_lines_are_in() {
     client.expect("BF.RESERVE full 0.01 1000 NONSCALING", "+OK");
     let args = ["import", "-", "full", "--batch", "100", "--pipeline", "2", "--url", &to];
     let ended = tool_with(&args, lines(0..2000).as_bytes(), &[]).expect(3);
-    assert!(ended.err.contains("non scaling filter is full") && ended.err.contains("--skip 1000"), "{}", ended.err);
+    // A regression test: the advice was to go on after these lines, in a filter that takes no more or lacks them.
+    assert!(ended.err.contains("non scaling filter is full") && ended.err.contains("the first 1000 lines are in"));
+    assert!(ended.err.contains("give all lines to a larger one") && !ended.err.contains("--skip"), "{}", ended.err);
+    crate::add_partially_loaded(&mut client);
+    let half = tool_with(&["import", "-", "half", "--url", &to], b"a\n", &[]).fails(3, "its other chunks are missing");
+    client.expect("REPLICAOF 127.0.0.1 1", "+OK");
+    let replica = tool_with(&["import", "-", "full", "--url", &to], b"a\n", &[]).fails(3, "give the primary");
+    client.expect("REPLICAOF NO ONE", "+OK");
+    assert!([half, replica].iter().all(|ended| !ended.err.contains("again. ") && !ended.err.contains("--skip")));
     tool_with(&["import", "-", "full", "--kind", "counter", "--url", &to], b"", &[]).fails(3, "full is a filter");
     let wrong = ["import", "-", "n", "--kind", "filter", "--create", "ERROR 7", "--url", &to];
     let _wrong = tool_with(&wrong, b"a\n", &[]).fails(2, "error rate");
@@ -61,7 +69,7 @@ fn what_is_rejected_says_how_many_lines_are_in() {
     client.expect("BF.RESERVE ten 0.01 10 NONSCALING", "+OK");
     let part = tool_with(&["import", "-", "ten", "--url", &to], lines(0..500).as_bytes(), &[]).expect(3);
     let number = client.int("BF.CARD ten");
-    let said = format!("the first {number} lines are in: to go on after them, add --skip {number}.");
+    let said = format!("the first {number} lines are in, and it takes no more: ");
     assert!(number >= 10 && part.err.contains(&said), "{}", part.err);
 }
 
