@@ -42,7 +42,8 @@ pub struct Load {
     /// Load the values without their times to live
     #[arg(long)]
     no_ttl: bool,
-    /// The values expire after this time, instead of that of the file: 3600 (seconds), 15m, 24h, 7d
+    /// The keys that are created or replaced expire after this time, instead of that of the file: 3600 (seconds), 15m,
+    /// 24h, 7d
     #[arg(long, value_name = "TIME", value_parser = numbers::expiry, conflicts_with = "no_ttl")]
     ex: Option<u64>,
     #[command(flatten)]
