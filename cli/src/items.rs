@@ -40,11 +40,15 @@ pub struct Reading {
     #[arg(long, short = '0')]
     null: bool,
     /// The number of threads [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<NonZeroUsize>,
     /// Bytes of a block: for tests, where blocks are to be many.
     #[arg(long, hide = true, default_value_t = BLOCK_BYTES, value_parser = block_bytes)]
     block_bytes: usize,
+}
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("{text} is no number of threads: give 1 or more"))
 }
 
 fn block_bytes(text: &str) -> Result<usize, String> {

@@ -21,6 +21,9 @@ pub fn whole(text: &str) -> Result<u64, String> {
         return whole.checked_mul(times).ok_or_else(|| format!("{text} is too large"));
     }
     let number = digits.parse::<f64>().map_err(|_| wrong())? * times as f64;
+    if number > 9e15 && digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(format!("{text} is too large"));
+    }
     // An `f64` represents every whole number up to this one.
     if number.fract() != 0.0 || !(0.0..=9e15).contains(&number) { Err(wrong()) } else { Ok(number as u64) }
 }
@@ -143,6 +146,9 @@ mod tests {
         }
         for text in ["", "k", "1.5", "-1", "1e99", "2^64", "2^-1", "20000000000G", "ten", "NaN", "inf"] {
             assert!(whole(text).is_err(), "{text}");
+        }
+        for (text, error) in [("1e30", "1e30 is too large"), ("1e999", "1e999 is too large"), ("inf", "'inf' is no")] {
+            assert!(whole(text).is_err_and(|said| said.starts_with(error)), "{text}");
         }
         for (text, number) in [("0.1%", 0.001), ("1e-3", 0.001), ("1/1000", 0.001), ("1%", 0.01), ("0.5", 0.5)] {
             assert_eq!(share(text), Ok(number), "{text}");

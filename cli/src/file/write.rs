@@ -27,8 +27,12 @@ impl Writer {
     /// set.
     ///
     /// # Errors
-    /// When the file exists and `replace` is false, or when no file can be created in the folder.
+    /// When `path` is `-`, the file exists and `replace` is false, or when no file can be created in the folder.
     pub fn create(path: &Path, replace: bool) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Err(Failure::arguments("no file of values is written to standard output, which - stands for")
+                .advise("name a file; ./- is one of this name"));
+        }
         if !replace && path.exists() {
             return Err(exists(path));
         }
