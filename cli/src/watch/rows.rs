@@ -120,7 +120,7 @@ pub struct Row {
     pub findings: Vec<Finding>,
 }
 
-/// The role of replicas in INFO. By default (`replica-ignore-maxmemory`) they neither reject nor evict for lack of memory.
+/// The role of replicas in INFO. By default they ignore `maxmemory` (`replica-ignore-maxmemory`).
 pub(super) const REPLICA: &str = "slave";
 
 /// [`Row::kind`] of a row that has the findings about a node, and nothing else.
