@@ -10,8 +10,8 @@ use redis::{
     Client, ClientTlsConfig, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     RedisConnectionInfo, RedisError, TlsCertificates,
 };
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::error::{self, Given};
 use super::texts;
@@ -315,24 +315,24 @@ fn with_scheme(url: &str) -> String {
 
 impl Tls {
     fn certificates(&self) -> Result<TlsCertificates, Failure> {
-        let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
-        };
-        // A file without a certificate would only be noticed by the server's, as one that nobody has signed.
-        let with_certificate = |path: &Path| {
-            let bytes = read(path)?;
-            match CertificateDer::from_pem_slice(&bytes) {
-                Ok(_) => Ok(bytes),
-                Err(_) => Err(Failure::new(format!("{} has no certificate in PEM format", path.display()))),
+        // The client takes a file of authorities without a certificate, and would then trust none.
+        let read = |path: &Path, what: &str, has: fn(&[u8]) -> bool| {
+            let bytes = std::fs::read(path)
+                .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+            match has(&bytes) {
+                true => Ok(bytes),
+                false => Err(Failure::new(format!("{} has no {what} in PEM format", path.display()))),
             }
         };
+        let certificate = |path: &Path| read(path, "certificate", |pem| CertificateDer::from_pem_slice(pem).is_ok());
+        let private_key = |path: &Path| read(path, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok());
         let client_tls = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
-                Some(ClientTlsConfig { client_cert: with_certificate(cert)?, client_key: read(key)? })
+                Some(ClientTlsConfig { client_cert: certificate(cert)?, client_key: private_key(key)? })
             }
             _ => None,
         };
-        let root_cert = self.cacert.as_deref().map(with_certificate).transpose()?;
+        let root_cert = self.cacert.as_deref().map(certificate).transpose()?;
         Ok(TlsCertificates { client_tls, root_cert })
     }
 }

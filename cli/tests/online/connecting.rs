@@ -154,6 +154,7 @@ fn tls_is_a_way_in() {
         tool(&["top", "--url", &tls, "--cert", &cert, "--key", &path("ca.key")]).fails(3, "--key is not the key");
     assert!(!said.err.contains("redis://"), "{}", said.err);
     tool(&["top", "--url", &tls, "--cacert", &key]).fails(3, "server.key has no certificate");
+    tool(&["top", "--url", &tls, "--cert", &cert, "--key", &ca]).fails(3, "ca.crt has no private key");
     // A regression test: a command with one URL of TLS and one without took no files of TLS.
     let plain = Server::start();
     plain.client().expect("SADD k a", "1");
