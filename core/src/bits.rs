@@ -6,6 +6,8 @@
 //! Functions that read whole bitmaps are also compiled for newer processors, which have an instruction that counts
 //! bits. `multiversion` chooses a version at run time.
 
+use std::ops::BitOrAssign;
+
 use multiversion::multiversion;
 
 use crate::marks::marked;
@@ -66,23 +68,22 @@ pub(crate) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// ORs `src` into `dst` word by word, up to the length of the shorter slice.
+/// ORs `src` into `dst`, up to the length of the shorter slice.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
+pub(crate) fn or_into<T: Copy + BitOrAssign>(dst: &mut [T], src: &[T]) {
     for (to, from) in dst.iter_mut().zip(src) {
-        *to |= from;
+        *to |= *from;
     }
 }
 
 /// The smallest size of a memory page on the supported systems, in bytes. Nothing stored depends on it.
-const PAGE_BYTES: usize = 4096;
-
-const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// Copies `src` over `dst`, which is all zeros and of the same length. Returns the number of set bits. Pages of zeros
 /// are not written, because the first write to a page costs a page fault, and memory.
 pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
-    sum_of_both(dst, src, |dst, src| {
+    let pieces = dst.chunks_mut(PIECE_BYTES).zip(src.chunks(PIECE_BYTES));
+    parallel::sum(pieces, src.len(), |(dst, src)| {
         let mut set_bits = 0;
         for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
             if has_ones(from) {
@@ -94,27 +95,11 @@ pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     })
 }
 
-/// Calls `work` with large pieces of two buffers of equal length, on several threads if there are many pieces. Returns
-/// the sum of the results.
-fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T], &[T]) -> u64 + Sync) -> u64 {
-    let (num_bytes, piece) = (size_of_val(dst), PIECE_BYTES / size_of::<T>());
-    parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
-}
-
-/// ORs `src` into `dst`, which has the same length. Returns the number of newly set bits. Pages of zeros in `src` are
-/// skipped.
-pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
-    sum_of_both(dst, src, |dst, src| {
-        let mut new = 0;
-        for (to, from) in dst.chunks_mut(PAGE_WORDS).zip(src.chunks(PAGE_WORDS)) {
-            if has_ones(bytemuck::cast_slice(from)) {
-                let before = count_ones(to);
-                or_into(to, from);
-                new += count_ones(to) - before;
-            }
-        }
-        new
-    })
+/// ORs `src`, at most a page, into `dst`. Zeros are not written, because the first write to a page costs a page fault.
+pub(crate) fn or_page(dst: &mut [u8], src: &[u8]) {
+    if has_ones(src) {
+        or_into(dst, src);
+    }
 }
 
 /// Whether every page of `bytes` has a set bit.
@@ -157,37 +142,27 @@ mod tests {
 
     #[test]
     fn pages_of_zeros_are_left_alone() {
-        let mut src = vec![0u64; 3 * PAGE_WORDS + 1];
-        (src[PAGE_WORDS], src[3 * PAGE_WORDS]) = (6, 1);
-        let mut dst = vec![0u64; src.len()];
-        copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
-        assert_eq!(dst, src);
-        // Pages of zeros in `src` are not written, so these words stay 2.
+        let (one, last) = (PAGE_BYTES, 3 * PAGE_BYTES);
+        let mut src = vec![0; last + 1];
+        (src[one], src[last]) = (6, 1);
+        let mut dst = vec![0; src.len()];
+        assert_eq!((copy_to_zeroed(&mut dst, &src), &dst), (3, &src));
+        // Pages of zeros in `src` are not written, so these bytes stay 2.
         dst.fill(2);
-        copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
-        assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 0, 1));
+        copy_to_zeroed(&mut dst, &src);
+        assert_eq!((dst[0], dst[one], dst[one + 1], dst[last]), (2, 6, 0, 1));
         dst.fill(2);
-        assert_eq!(or_new(&mut dst, &src), 2);
-        assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 2, 3));
-        assert!(!fills_every_page(bytemuck::cast_slice(&src)) && fills_every_page(bytemuck::cast_slice(&dst)));
+        dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)).for_each(|(dst, src)| or_page(dst, src));
+        assert_eq!((dst[0], dst[one], dst[one + 1], dst[last]), (2, 6, 2, 3));
+        assert!(!fills_every_page(&src) && fills_every_page(&dst));
     }
 
     /// The buffers are large enough for several threads, and their last piece is shorter.
     #[test]
-    fn large_buffers_are_copied_and_united_as_small_ones_are() {
-        let mut word = 1u64;
-        let mut random = || {
-            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            word & word >> 21
-        };
-        let len = 3 * PIECE_BYTES / size_of::<u64>() + 5;
-        let [one, other] = [(); 2].map(|()| (0..len).map(|_| random()).collect::<Vec<u64>>());
-        let mut copy = vec![0; len];
-        let ones = copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(&one));
-        assert!(copy == one && ones == count_ones(&one));
-        let new = one.iter().zip(&other).map(|(one, other)| u64::from((other & !one).count_ones())).sum::<u64>();
-        assert_eq!(or_new(&mut copy, &other), new);
-        assert!(copy.iter().zip(one.iter().zip(&other)).all(|(both, (one, other))| *both == one | other));
+    fn large_buffers_are_copied_as_small_ones_are() {
+        let src: Vec<u8> = (0..3 * PIECE_BYTES as u32 + 5).map(|at| (at.wrapping_mul(at) >> 8) as u8).collect();
+        let mut copy = vec![0; src.len()];
+        assert!(copy_to_zeroed(&mut copy, &src) == count_ones_in_bytes(&src) && copy == src);
     }
 
     proptest! {

@@ -29,7 +29,7 @@ use crate::admission::{Admission, Room, Terms};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, Unlimited, try_collect};
-use crate::stored::payload::Payload;
+use crate::stored::payload::{Apart, Payload};
 use crate::stored::{ChunkFormat, Kind, Partial, Source, no_chunk};
 use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
@@ -217,6 +217,12 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
     /// Implements [`Live::merge`].
     #[doc(hidden)]
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error>;
+
+    /// Implements [`Live::merge_apart`].
+    #[doc(hidden)]
+    fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
+        Self::merge_live(live, &try_collect(others.len(), others.iter().map(|(value, _)| value))?, limit)
+    }
 
     /// Calls `visit` with the size and alignment of every heap allocation that the value owns. The server module calls
     /// this method.
@@ -440,6 +446,15 @@ impl<'v, T: Value> Live<'v, T> {
     /// [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
         T::merge_live(self, others, limit)
+    }
+
+    /// Like [`Self::merge`], for values whose payload may lie apart. The server module calls this method.
+    ///
+    /// # Errors
+    /// Those of [`Self::merge`].
+    #[doc(hidden)]
+    pub fn merge_apart(&mut self, others: &[Apart<'_, T>], limit: &impl SizeLimit) -> Result<bool, Error> {
+        T::merge_apart(self, others, limit)
     }
 
     /// The value with all changes made so far. The server module calls this method.

@@ -56,7 +56,9 @@ pub mod counting {
 pub mod persist {
     pub use crate::bloom::filter::stored::{PartialFilter, has_window, is_redisbloom_header};
     pub use crate::counting::stored::PartialCounter;
+    pub use crate::persist::bytes::parse;
     pub use crate::persist::chunks::{dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped};
+    pub use crate::stored::payload::{Apart, Payload};
     pub use crate::stored::{ChunkFormat, Partial};
 
     /// RDB values and `DUMP` payloads.

@@ -11,6 +11,7 @@ use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Value};
 use rollcall_core::size_limit::SizeLimit;
+use rollcall_core::unstable::persist::Payload;
 use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
 
@@ -318,7 +319,8 @@ pub(super) fn merge<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
     let source_keys = names.map(|name| ctx.open(name, Mode::Read).map_err(CommandError::from));
     let source_keys = try_collect_ok(args.len() - 2, source_keys)?;
-    let united = unite(ctx, args, &mut destination, &values::<T>(&source_keys)?, &ServerLimit::new(ctx))?;
+    let (sources, limit) = (values::<T>(&source_keys)?, ServerLimit::new(ctx));
+    let united = unite(ctx, args, &mut destination, &sources, &limit, |live| live.merge(&sources, &limit))?;
     drop(source_keys);
     united.announce(ctx, args, destination, Verb::Merge);
     Ok(())
@@ -329,26 +331,34 @@ pub(super) fn merge<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
 pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let limit = ServerLimit::new(ctx);
     let mut destination = open::<T>(ctx, args.get(1), Mode::Write)?;
-    value::<T>(&destination)?;
-    let payloads = args.from(2).bytes().zip(1..);
-    let read = payloads.map(|(payload, number)| from_payload::<T>(payload, number, &limit));
-    let sources = try_collect_ok(args.len() - 2, read)?;
-    let united = unite(ctx, args, &mut destination, &try_collect(sources.len(), &sources)?, &limit);
+    // A missing destination becomes a copy of the first value, which has to be whole.
+    let apart = value::<T>(&destination)?.is_some();
+    let read = args.from(2).bytes().zip(1..).map(|argument| {
+        let mut payload = Payload::default();
+        Ok((from_payload::<T>(argument, apart.then_some(&mut payload), &limit)?, payload))
+    });
+    let read = try_collect_ok::<_, CommandError>(args.len() - 2, read)?;
+    let sources = try_collect(read.len(), read.iter().map(|(value, _)| value))?;
+    let united = unite(ctx, args, &mut destination, &sources, &limit, |live| live.merge_apart(&read, &limit));
     let united = united.map_err(|error| differing(ctx, &destination, &sources).unwrap_or(error))?;
-    sources.into_iter().for_each(dispose);
+    drop(sources);
+    read.into_iter().for_each(|(value, _)| dispose(value));
     united.announce(ctx, args, destination, Verb::MergeDump);
     Ok(())
 }
 
 /// The error for the first of `payloads` that cannot be merged into the destination, or with the first payload if the
 /// key is missing. `None` if a merge failed for another reason.
-fn differing<T: Family>(ctx: Ctx, destination: &Key<'_>, payloads: &[T]) -> Option<CommandError> {
-    let base = value::<T>(destination).ok()?.or(payloads.first())?;
+fn differing<T: Family>(ctx: Ctx, destination: &Key<'_>, payloads: &[&T]) -> Option<CommandError> {
+    let base = value::<T>(destination).ok()?.or(payloads.first().copied())?;
     let check = |payload| {
         base.check_mergeable(payload)?;
         base.merging(&[payload], time_of_change(ctx, base))
     };
-    payloads.iter().zip(1..).find_map(|(payload, number)| Some(CommandError::in_payload(number, check(payload).err()?)))
+    payloads
+        .iter()
+        .zip(1..)
+        .find_map(|(&payload, number)| Some(CommandError::in_payload(number, check(payload).err()?)))
 }
 
 /// What a merge did to its destination.
@@ -360,13 +370,14 @@ struct United<T: Family> {
     expired: T::Expired,
 }
 
-/// Makes the value of `destination` the union of itself and `sources`.
+/// Makes the value of `destination` the union of itself and `sources`. If it exists, `merge` merges these.
 fn unite<T: Family>(
     ctx: Ctx,
     args: Args<'_>,
     destination: &mut Key<'_>,
     sources: &[&T],
     limit: &ServerLimit,
+    merge: impl FnOnce(&mut Live<'_, T>) -> Result<bool, Error>,
 ) -> Result<United<T>, CommandError> {
     let (mut reserved, mut outcome) = (None, Outcome::<T::Expired>::default());
     let (prefix, expiry) = match (value_mut::<T>(destination)?, sources.split_first()) {
@@ -375,7 +386,7 @@ fn unite<T: Family>(
             let merged;
             (merged, outcome) = change(value, |value| {
                 let mut live = live(ctx, value);
-                (live.merge(sources, limit), live.finish())
+                (merge(&mut live), live.finish())
             });
             merged?;
             // The merge may have moved the window forward to the newest slice of the sources.

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use rollcall_core::error::Error;
 use rollcall_core::persist::file::FileError;
-use rollcall_core::persist::from_bytes;
-use rollcall_core::unstable::persist::Partial;
+use rollcall_core::unstable::persist::{Partial, Payload, parse};
 use rollcall_core::unstable::size_limit::try_collect_ok;
 
 use super::windows::expiry_of;
@@ -62,9 +61,14 @@ pub(super) fn dispose<T: Family>(value: T) {
     reclaim::dispose(value, |value| value.num_bytes() as usize);
 }
 
-/// Reads a value from the bytes of a `DUMP` payload or a file, the argument `number` of these.
-pub(super) fn from_payload<T: Family>(bytes: &[u8], number: usize, limit: &ServerLimit) -> Result<T, CommandError> {
-    let read = from_bytes::<T>(bytes, limit).map_err(|error| match error {
+/// Reads a value from the bytes of a `DUMP` payload or a file, the argument `number` of these. With `apart`, the bits
+/// of a filter may stay there.
+pub(super) fn from_payload<'a, T: Family>(
+    (bytes, number): (&'a [u8], usize),
+    apart: Option<&mut Payload<'a>>,
+    limit: &ServerLimit,
+) -> Result<T, CommandError> {
+    let read = parse::<T>(bytes, apart, limit).map_err(|error| match error {
         FileError::Value(error) if !matches!(error, Error::Corrupt { .. }) => CommandError::Core(error),
         error => {
             // A client's mix-up of keys is no damage, and must not raise an alert of it.

@@ -2,9 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::bits;
+use crate::bits::{PAGE_BYTES, count_ones_in_bytes};
 use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
+use crate::stored::payload::Payload;
 
 /// A line is one cache line of 64 bytes. Part of the stored format.
 pub(crate) const LINE_BITS: u32 = 512;
@@ -16,26 +17,32 @@ pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(super) [u64; 8]);
 
-/// [`count_union`] unites this number of lines at a time, in a buffer of 4 KiB on the stack.
-const BLOCK: usize = 64;
+/// The bits of a sub-filter in the payload of its filter: from this position on.
+pub(super) type Bits<'a> = (&'a Payload<'a>, u64);
 
-/// The number of set bits in the union of `lines` and `others`, all of the same length.
-pub(super) fn count_union<'a>(lines: &[Line], others: impl Iterator<Item = &'a [Line]> + Clone + Sync) -> u64 {
-    const PIECE: usize = PIECE_BYTES / size_of::<Line>();
-    parallel::sum(lines.chunks(PIECE).enumerate(), size_of_val(lines), |(index, piece)| {
-        let mut set_bits = 0;
-        for (start, block) in (index * PIECE..).step_by(BLOCK).zip(piece.chunks(BLOCK)) {
-            let mut union = [Line::default(); BLOCK];
-            let union = &mut union[..block.len()];
-            union.copy_from_slice(block);
-            let union: &mut [u64] = bytemuck::cast_slice_mut(union);
-            for other in others.clone() {
-                bits::or_into(union, bytemuck::cast_slice(&other[start..start + block.len()]));
-            }
-            set_bits += bits::count_ones(union);
-        }
-        set_bits
+/// The number of set bits in the union of bitmaps of `num_bytes` bytes.
+pub(super) fn count_union<'a>(num_bytes: usize, bitmaps: impl Iterator<Item = Bits<'a>> + Clone + Sync) -> u64 {
+    parallel::sum((0..num_bytes).step_by(PIECE_BYTES), num_bytes, |start| {
+        let end = num_bytes.min(start + PIECE_BYTES);
+        let count = |at: usize| {
+            let union = &mut [0; PAGE_BYTES][..PAGE_BYTES.min(end - at)];
+            bitmaps.clone().for_each(|(payload, position)| payload.or_into(position + at as u64, union));
+            count_ones_in_bytes(union)
+        };
+        (start..end).step_by(PAGE_BYTES).map(count).sum()
     })
+}
+
+/// ORs `bitmaps` into `bytes`, which has the same length.
+pub(super) fn add_union<'a>(bytes: &mut [u8], bitmaps: impl Iterator<Item = Bits<'a>> + Clone + Sync) {
+    let num_bytes = bytes.len();
+    parallel::sum(bytes.chunks_mut(PIECE_BYTES).enumerate(), num_bytes, |(index, piece)| {
+        let pages = (index * PIECE_BYTES..).step_by(PAGE_BYTES).zip(piece.chunks_mut(PAGE_BYTES));
+        pages.for_each(|(at, page)| {
+            bitmaps.clone().for_each(|(payload, position)| payload.or_into(position + at as u64, page))
+        });
+        0
+    });
 }
 
 /// Returns `num_bytes` bytes of the lines, from byte `offset` on. If this range reaches past the first `len` bytes, the
@@ -55,18 +62,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_union_of_several_pieces_is_counted_in_each() {
+    fn a_union_of_several_pieces_is_counted_and_made_in_each() {
         let num_bytes = 2 * PIECE_BYTES + 3 * LINE_BYTES as usize;
         let with = |bytes: &[(usize, u8)]| {
-            let mut lines = vec![Line::default(); num_bytes / LINE_BYTES as usize];
-            bytes.iter().for_each(|&(at, byte)| bytemuck::cast_slice_mut(&mut lines)[at] = byte);
-            lines
+            let mut bitmap = vec![0; num_bytes];
+            bytes.iter().for_each(|&(at, byte)| bitmap[at] = byte);
+            bitmap
         };
         let places = [0, PIECE_BYTES - 1, PIECE_BYTES, 2 * PIECE_BYTES - 1, num_bytes - 1];
         let (ours, theirs) = (with(&places.map(|at| (at, 0b1))), with(&places.map(|at| (at, 0b11))));
         let others = with(&[(PIECE_BYTES + 5, 0b111), (num_bytes - 1, 0b110)]);
-        assert_eq!(count_union(&ours, [].into_iter()), 5);
-        assert_eq!(count_union(&ours, [&theirs[..]].into_iter()), 10);
-        assert_eq!(count_union(&ours, [&theirs[..], &others].into_iter()), 14);
+        // The bits of `others` begin in the middle of a payload, whose parts are no pages.
+        let parts = || [7; 9].iter().map(std::slice::from_ref).chain(others.chunks(1000));
+        let payloads = [Payload::of_bytes(&*ours), Payload::of_bytes(&*theirs), Payload::of_bitmaps(parts())];
+        let bits = [(&payloads[0], 0), (&payloads[1], 0), (&payloads[2], 9)];
+        let counts = [1, 2, 3].map(|len| count_union(num_bytes, bits[..len].iter().copied()));
+        assert_eq!(counts, [5, 10, 14]);
+        let expected: Vec<u8> = (0..num_bytes).map(|at| ours[at] | theirs[at] | others[at]).collect();
+        let mut union = ours.clone();
+        add_union(&mut union, bits[1..].iter().copied());
+        assert!(union == expected);
     }
 }

@@ -192,9 +192,9 @@ impl BloomFilter {
     /// The index of the sub-filter that has byte `position` of the payload, and the byte's offset in the sub-filter.
     fn place_of(&self, position: u64) -> Option<(usize, u64)> {
         let mut offset = position;
-        let index = self.bitmaps().position(|bytes| {
-            let is_before = offset < bytes.len() as u64;
-            offset -= if is_before { 0 } else { bytes.len() as u64 };
+        let index = self.chain().iter().position(|one| {
+            let is_before = offset < one.spec.num_bytes;
+            offset -= if is_before { 0 } else { one.spec.num_bytes };
             is_before
         });
         index.map(|index| (index, offset))

@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::fmt;
 
-use super::bitmap::{Line, part};
+use super::bitmap::{Bits, Line, add_union, part};
 use super::classic::bits::Classic;
 use super::classic::sizing::{Rules, Shape};
 use super::lines::probe::{self, ItemShape};
@@ -189,6 +189,7 @@ impl Spec {
 /// A Bloom filter of a fixed size, which takes hashes instead of items.
 ///
 /// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and the bits after these bytes are 0.
+/// There are no lines while the bits lie elsewhere ([`set_apart`](crate::stored::Partial::set_apart)).
 /// `set_bits` is the number of set bits. `num_items` is at most the number of bits, so sums over sub-filters in memory
 /// do not overflow.
 #[derive(PartialEq)]
@@ -303,15 +304,19 @@ impl SubFilter {
 
     /// The bytes of the bitmap.
     pub fn as_bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.spec.num_bytes as usize]
+        bytemuck::cast_slice(&self.lines).get(..self.spec.num_bytes as usize).unwrap_or_default()
     }
 
     /// Writes `bytes` at byte `offset` of the bitmap, where all bits must still be 0. The old bytes are not read,
-    /// because reading untouched memory costs a page fault.
+    /// because reading untouched memory costs a page fault. If the bits lie elsewhere, they are only counted.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
     pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        if self.lines.is_empty() {
+            self.set_bits += bits::count_ones_in_bytes(bytes);
+            return Ok(());
+        }
         let unset = part(&mut self.lines, offset, bytes.len(), self.spec.num_bytes as usize)?;
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
         self.set_bits += bits::copy_to_zeroed(unset, bytes);
@@ -394,12 +399,10 @@ impl SubFilter {
         new
     }
 
-    /// Adds the bits of `other`, which has the same size.
-    pub(super) fn union_with(&mut self, other: &SubFilter) {
-        if other.set_bits > 0 {
-            let (ours, theirs) = (bytemuck::cast_slice_mut(&mut self.lines), bytemuck::cast_slice(&other.lines));
-            self.set_bits += bits::or_new(ours, theirs);
-        }
+    /// Adds the bits of sub-filters of the same size. The union has `set_bits` set bits.
+    pub(super) fn unite<'a>(&mut self, others: impl Iterator<Item = Bits<'a>> + Clone + Sync, set_bits: u64) {
+        add_union(&mut bytemuck::cast_slice_mut(&mut self.lines)[..self.spec.num_bytes as usize], others);
+        self.set_bits = set_bits;
     }
 
     /// The estimated false-positive rate.
@@ -436,6 +439,11 @@ pub(crate) fn zeroed(described: Described) -> Result<Vec<SubFilter>, Error> {
         Ok(sub_filter)
     };
     try_collect_ok(described.len(), described.into_iter().map(sub_filter))
+}
+
+/// The bytes of the bitmaps.
+pub(super) fn num_bytes(sub_filters: &[SubFilter]) -> u64 {
+    sub_filters.iter().map(|one| one.spec.num_bytes).sum()
 }
 
 #[inline]

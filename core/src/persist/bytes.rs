@@ -5,6 +5,7 @@ use super::file::{Entry, FileError, MAGIC, Writer, read_one};
 use crate::error;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::stored::payload::Payload;
 
 /// The largest number of bytes besides the payload, per MiB of payload (rounded up).
 const AROUND_BYTES: usize = 256;
@@ -44,7 +45,19 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
 /// # Errors
 /// A [`FileError`] says why the bytes are neither a file nor a payload with one value of this type.
 pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
-    if bytes.starts_with(&MAGIC) { read_one(bytes, limit) } else { dump_payload::load(bytes, limit) }
+    parse(bytes, None, limit)
+}
+
+/// Like [`from_bytes`]. With `apart`, the bits of a filter may stay in `bytes`: it then gets the payload.
+///
+/// # Errors
+/// Those of [`from_bytes`].
+pub fn parse<'a, T: Value>(
+    bytes: &'a [u8],
+    apart: Option<&mut Payload<'a>>,
+    limit: &impl SizeLimit,
+) -> Result<T, FileError> {
+    if bytes.starts_with(&MAGIC) { read_one(bytes, limit) } else { dump_payload::load(bytes, apart, limit) }
 }
 
 #[cfg(test)]

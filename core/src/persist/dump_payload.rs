@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_zeroed};
 use crate::stored::codec::expect;
+use crate::stored::payload::Payload;
 use crate::stored::{Kind, Partial, Source};
 use crate::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 
@@ -54,12 +55,17 @@ const LINES: &[u8] = TYPE_OF_LINES.as_bytes();
 const CLASSIC: &[u8] = TYPE_OF_CLASSIC.as_bytes();
 const COUNTERS: &[u8] = TYPE_OF_COUNTERS.as_bytes();
 
-/// Reads a complete value.
+/// Reads a complete value. With `apart`, it gets the payload of a filter in the layout `lines`, and the filter has no
+/// bits.
 ///
 /// # Errors
 /// [`FileError::NotAFile`] if the bytes are no `DUMP` payload, [`FileError::OtherType`] for a value of another data
 /// type, and [`FileError::Value`].
-pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
+pub(super) fn load<'a, T: Value>(
+    bytes: &'a [u8],
+    apart: Option<&mut Payload<'a>>,
+    limit: &impl SizeLimit,
+) -> Result<T, FileError> {
     let (value, sum) = bytes.split_last_chunk().ok_or(FileError::NotAFile)?;
     let (sum, own) = (u64::from_le_bytes(*sum), crc_fast::checksum(Crc64Redis, value));
     // Only a module's value is worth naming what is damaged: other bytes are more likely no payload at all.
@@ -78,7 +84,8 @@ pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, 
     let value = match (&name[..], T::KIND) {
         (LINES, Kind::Filter) | (COUNTERS, Kind::Counter) => {
             expect("encoding version", rdb::ENCODING, encoding)?;
-            let partial: T::Partial = rdb::load(&mut fields, limit)?;
+            let partial: T::Partial =
+                rdb::load_apart(&mut fields, limit, apart.map(|payload| |piece| payload.push(piece)))?;
             let got = format_args!("one that is {}", partial.progress());
             Error::check_field(partial.is_complete(), "value", "a complete one", got)?;
             partial.finish()?
@@ -96,7 +103,7 @@ pub(super) fn load<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, 
 /// The fields of a value that are still unread.
 struct Fields<'a, L> {
     rest: &'a [u8],
-    limit: &'a L,
+    limit: L,
 }
 
 impl<'a, L: SizeLimit> Fields<'a, L> {

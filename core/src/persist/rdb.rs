@@ -70,6 +70,15 @@ fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &m
 /// # Errors
 /// [`Error::Corrupt`] names the wrong field. Also [`Error::TooLarge`] and [`Error::OutOfMemory`].
 pub fn load<L: Partial>(source: &mut impl Source, limit: &impl SizeLimit) -> Result<L, Error> {
+    load_apart(source, limit, None::<fn(_) -> _>)
+}
+
+/// Like [`load`]. With `keep`, a payload may stay apart: `keep` then gets its pieces.
+pub(super) fn load_apart<L: Partial, S: Source>(
+    source: &mut S,
+    limit: &impl SizeLimit,
+    keep: Option<impl FnMut(S::Bytes) -> Result<(), Error>>,
+) -> Result<L, Error> {
     let header = source.string("header")?;
     let mut partial = L::begin(header.as_ref(), limit)?;
     if partial.total_bytes() == 0 {
@@ -81,17 +90,19 @@ pub fn load<L: Partial>(source: &mut impl Source, limit: &impl SizeLimit) -> Res
     expect("payload length checksum", length_checksum(stored_bytes, fingerprint), sum)?;
     let most = partial.total_bytes();
     Error::check_field(stored_bytes <= most, "payload length", format_args!("at most {most}"), stored_bytes)?;
+    let mut keep = keep.filter(|_| partial.set_apart());
     while partial.received_bytes() < stored_bytes {
-        let (sum, piece) = (source.unsigned("payload checksum")?, source.string("payload")?);
-        let (piece, position) = (piece.as_ref(), partial.received_bytes());
+        let (sum, string) = (source.unsigned("payload checksum")?, source.string("payload")?);
+        let (piece, position) = (string.as_ref(), partial.received_bytes());
         let missing = stored_bytes - position;
         let is_within = (1..=missing).contains(&(piece.len() as u64));
         Error::check_field(is_within, "payload piece", format_args!("1 to {missing} bytes"), piece.len())?;
         check_piece(piece, position, fingerprint, sum)?;
-        if bits::fills_every_page(piece) {
+        if keep.is_none() && bits::fills_every_page(piece) {
             limit.will_fill(partial.next_memory(piece.len()));
         }
         partial.push(piece)?;
+        keep.as_mut().map_or(Ok(()), |keep| keep(string))?;
     }
     Ok(partial)
 }

@@ -76,6 +76,12 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// anything is allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
+    /// Gives up the memory for the payload if [`push`](Self::push) has to store no bytes, because the value is only
+    /// merged and its payload lies elsewhere. Returns whether it does.
+    fn set_apart(&mut self) -> bool {
+        false
+    }
+
     /// The header of a value whose payload is loaded in chunks. Empty if the value needs no chunks, because its header
     /// contained all of it.
     fn header(&self) -> &[u8];

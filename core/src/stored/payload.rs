@@ -2,25 +2,60 @@
 
 use std::borrow::Cow;
 
+use crate::bits::{PAGE_BYTES, or_page};
+use crate::error::Error;
+use crate::size_limit::try_reserve;
+
 /// The bulk of a stored value: the bitmaps of a filter end to end, or the bytes of a counter.
+#[derive(Default)]
 pub struct Payload<'a> {
-    parts: Vec<Cow<'a, [u8]>>,
+    /// Each part, and the position of its end.
+    parts: Vec<(Cow<'a, [u8]>, u64)>,
     /// The number of payload bytes: while a value is being loaded, those received so far.
     end: u64,
 }
 
+/// A value, and its payload if the value does not contain it.
+pub type Apart<'a, T> = (T, Payload<'a>);
+
 impl<'a> Payload<'a> {
-    pub(crate) fn of_bitmaps(bitmaps: impl Iterator<Item = &'a [u8]>) -> Self {
-        Payload { parts: bitmaps.map(Cow::Borrowed).collect(), end: u64::MAX }
+    pub(crate) fn of_bitmaps<B: Into<Cow<'a, [u8]>>>(bitmaps: impl IntoIterator<Item = B>) -> Self {
+        let mut end = 0;
+        let with_end = |bitmap: B| {
+            let bitmap = bitmap.into();
+            end += bitmap.len() as u64;
+            (bitmap, end)
+        };
+        Payload { parts: bitmaps.into_iter().map(with_end).collect(), end }
     }
 
     pub(crate) fn of_bytes(bytes: impl Into<Cow<'a, [u8]>>) -> Self {
-        Payload { parts: vec![bytes.into()], end: u64::MAX }
+        Self::of_bitmaps([bytes])
     }
 
     /// The payload of a value whose header contains everything.
     pub(crate) fn none() -> Self {
-        Payload { parts: Vec::new(), end: 0 }
+        Self::default()
+    }
+
+    /// Appends a piece. Small pieces are joined, because a list of them could take more memory than they.
+    pub(crate) fn push(&mut self, piece: Cow<'a, [u8]>) -> Result<(), Error> {
+        self.end += piece.len() as u64;
+        if let Some((last, end)) = self.parts.last_mut()
+            && last.len().max(piece.len()) < PAGE_BYTES
+        {
+            last.to_mut().extend_from_slice(&piece);
+            *end = self.end;
+            return Ok(());
+        }
+        try_reserve(&mut self.parts, 1)?;
+        self.parts.push((piece, self.end));
+        Ok(())
+    }
+
+    /// The same payload, for as long as this one exists.
+    pub(crate) fn borrowed(&self) -> Payload<'_> {
+        Payload::of_bitmaps(self.parts.iter().map(|(part, _)| &**part))
     }
 
     /// The first `len` bytes of the payload.
@@ -31,30 +66,36 @@ impl<'a> Payload<'a> {
 
     /// Length in bytes.
     pub fn len(&self) -> u64 {
-        self.parts.iter().map(|part| part.len() as u64).sum::<u64>().min(self.end)
+        self.end
     }
 
     /// Whether the payload is empty.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.end == 0
+    }
+
+    /// ORs the bytes from `position` on into `page`, as far as they reach.
+    pub(crate) fn or_into(&self, mut position: u64, mut page: &mut [u8]) {
+        while !page.is_empty() && position < self.end {
+            let piece = self.piece(position, page.len());
+            let (now, later) = page.split_at_mut(piece.len());
+            or_page(now, &piece);
+            (position, page) = (position + piece.len() as u64, later);
+        }
     }
 
     /// At most `max_bytes` bytes from `position` on, all from the same bitmap; empty at the end of the payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
-        let mut start = 0;
-        for part in &self.parts {
-            let len = part.len() as u64;
-            let end = self.end.min(position.saturating_add(max_bytes as u64)).min(start + len);
-            if position < end {
-                let range = (position - start) as usize..(end - start) as usize;
-                return match part {
-                    Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[range]),
-                    Cow::Owned(bytes) => Cow::Owned(bytes[range].to_vec()),
-                };
-            }
-            start += len;
+        let Some((part, part_end)) = self.parts.get(self.parts.partition_point(|&(_, end)| end <= position)) else {
+            return Cow::default();
+        };
+        let end = self.end.min(position.saturating_add(max_bytes as u64)).min(*part_end);
+        let start = part_end - part.len() as u64;
+        let range = (position - start) as usize..(end.max(position) - start) as usize;
+        match part {
+            Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[range]),
+            Cow::Owned(bytes) => Cow::Owned(bytes[range].to_vec()),
         }
-        Cow::default()
     }
 
     /// All pieces of at most `max_bytes` bytes, with their positions.
@@ -91,6 +132,20 @@ mod tests {
         assert_eq!((payload().len(), payload().is_empty()), (56, false));
         for position in [56, u64::MAX] {
             assert!(payload().piece(position, 2).is_empty());
+        }
+    }
+
+    #[test]
+    fn small_pieces_are_joined() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|at| (at % 251) as u8).collect();
+        for len in [1, 1000, PAGE_BYTES - 1, PAGE_BYTES] {
+            let mut payload = Payload::default();
+            bytes.chunks(len).for_each(|piece| payload.push(piece.into()).unwrap());
+            assert!(payload.parts.len() <= bytes.len() / PAGE_BYTES + 1, "{len}");
+            assert_eq!(
+                payload.borrowed().pieces(777).flat_map(|(_, piece)| piece.into_owned()).collect::<Vec<_>>(),
+                bytes
+            );
         }
     }
 

@@ -6,18 +6,28 @@ use std::iter::once;
 use super::changes::MAX_SUB_FILTERS;
 use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired, chain_rate};
-use crate::bloom::bitmap::count_union;
+use crate::bloom::bitmap::{Bits, count_union};
 use crate::bloom::lines::sizing::rate_from;
-use crate::bloom::sub_filter::{SubFilter, num_items};
+use crate::bloom::sub_filter::{SubFilter, num_bytes, num_items};
 use crate::error::{Error, Parameter};
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
+use crate::stored::payload::{Apart, Payload};
 
 /// The largest relative rounding error of the computed false-positive rate of a filter.
 const ROUNDING: f64 = 1e-12;
 
-/// The items of one slice in one filter: the number of those that were added again later, and the sub-filters.
-type Part<'a> = (u64, &'a [SubFilter]);
+/// The items of one slice in one filter: the number of those that were added again later, the sub-filters, and their
+/// bits end to end.
+type Part<'a> = (u64, &'a [SubFilter], Bits<'a>);
+
+/// The bits of the sub-filters at this index.
+fn bits_at<'a>(parts: &[Part<'a>], index: usize) -> impl Iterator<Item = Bits<'a>> + Clone + Sync {
+    parts
+        .iter()
+        .filter(move |(_, sub_filters, _)| index < sub_filters.len())
+        .map(move |&(_, sub_filters, (payload, position))| (payload, position + num_bytes(&sub_filters[..index])))
+}
 
 /// The plan for one slice of the union.
 struct Planned<'a> {
@@ -27,8 +37,9 @@ struct Planned<'a> {
     renewed: u64,
     /// The items of this slice in the other filters. Filters without items in this slice are left out.
     theirs: Vec<Part<'a>>,
-    /// The number of items of each sub-filter in the union; `None` if the union adds nothing to this filter's slice.
-    num_items: Option<Vec<u64>>,
+    /// The numbers of items and of set bits of each sub-filter in the union; `None` if the union adds nothing to this
+    /// filter's slice.
+    counts: Option<Vec<(u64, u64)>>,
     /// Empty sub-filters to append to this filter's slice. It then has as many as the merged slice with the most
     /// sub-filters.
     added: Vec<SubFilter>,
@@ -61,10 +72,11 @@ impl BloomFilter {
     /// # Errors
     /// [`Error::Incompatible`] if sub-filters differ. [`Error::RateExceeded`] if the union's false-positive rate would
     /// exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is unchanged.
-    pub(super) fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
-        let newest_slice = others.iter().fold(self.newest_slice(), |newest, other| newest.max(other.newest_slice()));
+    pub(super) fn unite(&mut self, others: &[Apart<&Self>], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
+        let slices = others.iter().map(|(other, _)| other.newest_slice());
+        let newest_slice = slices.fold(self.newest_slice(), Option::max);
         let plans = self.plan(others, newest_slice, limit)?;
-        let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.num_items.is_some());
+        let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.counts.is_some());
         if !changed {
             return Ok((false, Expired::default()));
         }
@@ -99,37 +111,43 @@ impl BloomFilter {
     /// `newest_slice`.
     fn plan<'a>(
         &self,
-        others: &[&'a Self],
+        others: &'a [Apart<'a, &Self>],
         newest_slice: Option<u64>,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Planned<'a>>, Error> {
         let live = self.windowing().map_or(1, |windowing| windowing.generations());
         let mut plans = try_with_capacity(live as usize)?;
-        let mut held = self.held_bytes(self.chain());
+        let (mut held, own) = (self.held_bytes(self.chain()), Payload::of_bitmaps(self.bitmaps()));
         for age in (0..live).rev() {
-            let (renewed, ours) = self.aged(age, newest_slice).unwrap_or_default();
-            let theirs = try_collect(others.len(), others.iter().filter_map(|other| other.aged(age, newest_slice)))?;
+            let part = self.aged(age, newest_slice, &own).unwrap_or((0, &[], (&own, 0)));
+            let (renewed, ours, _) = part;
+            let theirs = others.iter().filter_map(|(other, payload)| other.aged(age, newest_slice, payload));
+            let theirs = try_collect(others.len(), theirs)?;
             if ours.is_empty() && theirs.is_empty() {
                 continue;
             }
-            let num_items = plan_union(ours, &theirs)?;
+            let counts = plan_union([part], &theirs)?;
             let mut added = try_with_capacity(merged(ours, &theirs).skip(ours.len()).count())?;
             for (first, _) in merged(ours, &theirs).skip(ours.len()) {
                 let next = SubFilter::from_spec(first.spec.clone(), held, limit)?;
                 held = held.saturating_add(next.reported_bytes());
                 added.push(next);
             }
-            plans.push(Planned { age, ours: ours.len(), renewed, theirs, num_items, added });
+            plans.push(Planned { age, ours: ours.len(), renewed, theirs, counts, added });
         }
         Ok(plans)
     }
 
     /// The items of the slice that is `age` slices before `newest_slice`. Without a window, all items have age 0.
-    fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<Part<'_>> {
+    fn aged<'a>(&'a self, age: u32, newest_slice: Option<u64>, payload: &'a Payload<'a>) -> Option<Part<'a>> {
         let slices_later = self.newest_slice().zip(newest_slice).map_or(0, |(own, newest)| newest - own);
         let is_it = |one: &Generation| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age));
-        let (one, sub_filters) = self.by_generation().find(|(one, _)| is_it(one))?;
-        Some((one.renewed, sub_filters))
+        let mut position = 0;
+        self.by_generation().find_map(|(one, sub_filters)| {
+            let start = position;
+            position += num_bytes(sub_filters);
+            is_it(&one).then_some((one.renewed, sub_filters, (payload, start)))
+        })
     }
 }
 
@@ -137,19 +155,17 @@ impl Planned<'_> {
     /// Merges the sub-filters that the other filters have for this slice into `ours`, the sub-filters of this filter.
     /// Returns how many items of the merged slice were added again in a later slice.
     fn unite(&self, ours: &mut [SubFilter]) -> u64 {
-        let Some(planned) = &self.num_items else { return self.renewed };
+        let Some(counts) = &self.counts else { return self.renewed };
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
-        for (index, (ours, &num_items)) in ours.iter_mut().zip(planned).enumerate() {
-            for theirs in self.theirs.iter().filter_map(|(_, sub_filters)| sub_filters.get(index)) {
-                ours.union_with(theirs);
-            }
+        for (index, (ours, &(num_items, set_bits))) in ours.iter_mut().zip(counts).enumerate() {
+            ours.unite(bits_at(&self.theirs, index), set_bits);
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
         // The number of items that were added again in a later slice. If one of the filters already has all bits of the
         // merged slice, its number is kept. Otherwise the fraction of such items in the merged slice is that in all
         // filters together.
-        let theirs = self.theirs.iter().map(|&(renewed, list)| (renewed, num_items(list), set_bits(list)));
+        let theirs = self.theirs.iter().map(|&(renewed, list, _)| (renewed, num_items(list), set_bits(list)));
         let (bits, items) = (set_bits(ours), num_items(ours));
         let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
         for (one_renewed, one_items, one_bits) in once(of_ours).chain(theirs) {
@@ -174,37 +190,40 @@ fn merged<'a>(
     theirs: &'a [Part<'a>],
 ) -> impl Iterator<Item = (&'a SubFilter, impl Iterator<Item = &'a SubFilter> + Clone + Sync)> {
     (0..).map_while(move |index| {
-        let lists = once(ours).chain(theirs.iter().map(|(_, sub_filters)| *sub_filters));
+        let lists = once(ours).chain(theirs.iter().map(|(_, sub_filters, _)| *sub_filters));
         let mut merged = lists.filter_map(move |list| list.get(index));
         Some((merged.next()?, merged))
     })
 }
 
-/// Returns the number of items of each sub-filter in the union of `ours` and `theirs`; `None` if the union adds neither
-/// a bit nor a sub-filter to `ours`.
+/// Returns the numbers of items and of set bits of each sub-filter in the union of `ours` and `theirs`; `None` if the
+/// union adds neither a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
 /// [`Error::Incompatible`] if sub-filters with the same index have different sizes or error rates.
 /// [`Error::RateExceeded`] if the union's false-positive rate, with all sub-filters that it may still append, would
 /// exceed the rate asked for.
-fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<u64>>, Error> {
+fn plan_union(part: [Part<'_>; 1], theirs: &[Part<'_>]) -> Result<Option<Vec<(u64, u64)>>, Error> {
+    let [(_, ours, _)] = part;
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
     let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
-    let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters)| len.max(sub_filters.len()));
+    let len = theirs.iter().fold(ours.len(), |len, (_, sub_filters, _)| len.max(sub_filters.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
     // The sum of the rates of sub-filters that the union may append later. In RedisBloom's layout they are ignored.
     let to_come = if oldest.classic().is_some() { 0.0 } else { rate_from(&oldest.spec.params, len as u64) };
     let mut changed = len > ours.len();
     for (index, (first, rest)) in merged(ours, theirs).enumerate() {
-        let set_bits = count_union(&first.lines, rest.clone().map(|other| &*other.lines));
+        let bits = bits_at(&part, index).chain(bits_at(theirs, index));
+        let set_bits = count_union(first.spec.num_bytes as usize, bits);
         changed |= ours.get(index).is_some_and(|ours| ours.set_bits != set_bits);
         let all = || once(first).chain(rest.clone());
         let whole = all().filter(|one| one.set_bits == set_bits).map(|one| one.num_items).max();
         let most = all().map(|one| one.num_items).fold(0, u64::max);
         let sum = whole.unwrap_or_else(|| all().map(|one| one.num_items).fold(0, u64::saturating_add));
         let estimate = libm::round(first.spec.estimate_items(set_bits)) as u64;
-        unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most)));
+        let items = whole.map_or_else(|| estimate.clamp(most, sum).min(first.spec.num_bits), |whole| whole.max(most));
+        unions.push((items, set_bits));
         let (rate, nominal) = (first.spec.rate_with(set_bits), first.spec.error_rate);
         let fills_up = index + 1 == len && to_come > 0.0;
         // `nominal` is the rate that a full sub-filter should have. The rate of a sub-filter within its capacity is

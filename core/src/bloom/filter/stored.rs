@@ -5,6 +5,7 @@ use std::alloc::Layout;
 
 use super::BloomFilter;
 use crate::bloom::params::BitLayout;
+use crate::bloom::sub_filter::num_bytes;
 use crate::error::Error;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_to_vec};
@@ -60,7 +61,7 @@ impl Partial for PartialFilter {
         } else {
             lines::begin(header, limit)?
         };
-        let total_bytes = filter.bitmaps().map(|bitmap| bitmap.len() as u64).sum();
+        let total_bytes = num_bytes(filter.chain());
         let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
         let mut partial = PartialFilter { filter, header, received_bytes: 0, total_bytes };
         if let Some(payload) = inline {
@@ -69,6 +70,11 @@ impl Partial for PartialFilter {
             (partial.received_bytes, partial.total_bytes) = (0, 0);
         }
         Ok(partial)
+    }
+
+    fn set_apart(&mut self) -> bool {
+        self.filter.chain_mut().iter_mut().for_each(|one| one.lines = Box::default());
+        true
     }
 
     fn header(&self) -> &[u8] {
@@ -105,7 +111,7 @@ impl Partial for PartialFilter {
             && let Some((index, offset)) = self.filter.place_of(self.received_bytes)
         {
             let sub_filter = &mut self.filter.chain_mut()[index];
-            let left = sub_filter.as_bytes().len() - offset as usize;
+            let left = (sub_filter.spec.num_bytes - offset) as usize;
             let (now, later) = bytes.split_at(bytes.len().min(left));
             sub_filter.append_bytes(offset, now)?;
             self.received_bytes += now.len() as u64;
@@ -138,9 +144,10 @@ impl Partial for PartialFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bloom::params::{BitLayout, Params};
+    use crate::bloom::params::{BitLayout, Params, Windowing};
     use crate::size_limit::{MaxBytes, Unlimited};
-    use crate::window::Time;
+    use crate::stored::payload::Apart;
+    use crate::window::{ClockSource, Time};
 
     fn filter(layout: BitLayout, items: u32) -> BloomFilter {
         let params = Params { error_rate: 0.01, capacity: 100, expansion: 1, seed: 0 };
@@ -166,6 +173,47 @@ mod tests {
                 assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
                 assert_eq!(partial.is_classic(), layout == BitLayout::Classic);
                 assert!(partial.finish().unwrap() == filter);
+            }
+        }
+    }
+
+    /// A filter whose bits lie elsewhere, in pieces of `len` bytes, of which every second is copied.
+    fn apart<'a>(filter: &BloomFilter, payload: &'a [u8], len: usize) -> Apart<'a, BloomFilter> {
+        let (mut partial, mut pieces) =
+            (PartialFilter::begin(&filter.header(), &Unlimited).unwrap(), Payload::default());
+        assert!(partial.set_apart());
+        for (piece, is_copied) in payload.chunks(len).zip([true, false].into_iter().cycle()) {
+            partial.push(piece).unwrap();
+            pieces.push(if is_copied { piece.to_vec().into() } else { piece.into() }).unwrap();
+        }
+        (partial.finish().unwrap(), pieces)
+    }
+
+    #[test]
+    fn what_lies_elsewhere_is_merged_as_a_filter() {
+        let windowing = Windowing::new(100, 4, ClockSource::Manual, true).unwrap();
+        let params = Params { error_rate: 0.01, capacity: 3000, expansion: 1, seed: 0 };
+        let windowed = |slices: std::ops::Range<u64>| {
+            let mut filter = BloomFilter::windowed(params, windowing, slices.start, &Unlimited).unwrap();
+            for slice in slices {
+                filter.advance(slice);
+                filter.live(Time::Reached).extend((slice * 900..slice * 900 + 2000).map(u64::to_le_bytes));
+            }
+            filter
+        };
+        let scaling = |layout| [100, 5000, 3000].map(|items| filter(layout, items));
+        let windowed = [windowed(5..8), windowed(3..7), windowed(6..9)];
+        for [own, one, other] in [scaling(BitLayout::Lines), scaling(BitLayout::Classic), windowed] {
+            let mut merged = own.clone();
+            assert!(merged.live(Time::Reached).merge(&[&one, &other], &Unlimited).unwrap());
+            let bytes = [&one, &other].map(|filter| filter.bitmaps().collect::<Vec<_>>().concat());
+            for len in [7, 500, 4096, 10_000, bytes[0].len()] {
+                let others = [apart(&one, &bytes[0], len), apart(&other, &bytes[1], len)];
+                let mut united = own.clone();
+                assert!(united.live(Time::Reached).merge_apart(&others, &Unlimited).unwrap());
+                assert!(united == merged, "{len}");
+                // The union has all bits already.
+                assert!(!united.live(Time::Reached).merge_apart(&others, &Unlimited).unwrap() && united == merged);
             }
         }
     }

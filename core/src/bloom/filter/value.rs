@@ -16,7 +16,7 @@ use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
 use crate::size_limit::{SizeLimit, try_collect, try_filled};
 use crate::stored::inline::is_inline;
-use crate::stored::payload::Payload;
+use crate::stored::payload::{Apart, Payload};
 use crate::stored::{ChunkFormat, Kind, Source, no_chunk};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
@@ -153,19 +153,17 @@ impl Value for BloomFilter {
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        others.iter().try_for_each(|other| live.value.check_mergeable(other))?;
-        let (merging, newest) = (live.value.merging(others, live.time)?, live.value.newest_slice());
-        live.value.make(merging.before);
-        let united = live.value.unite(others, limit);
-        if let (Err(_), Some(ring)) = (&united, live.value.ring_mut()) {
-            // Only a step back may have been made, which moves no sub-filter.
-            ring.newest_slice = newest.unwrap_or(ring.newest_slice);
-        }
-        let (changed, expired) = united?;
-        live.value.make(merging.after);
-        (live.outcome.before, live.outcome.after, live.outcome.expired) = (merging.before, merging.after, expired);
-        live.outcome.changed |= changed;
-        Ok(changed)
+        let sources = others.iter().map(|&other| (other, Payload::of_bitmaps(other.bitmaps())));
+        live.merge_sources(others, &try_collect(others.len(), sources)?, limit)
+    }
+
+    fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let sources = others.iter().map(|(value, payload)| match payload.is_empty() {
+            true => (value, Payload::of_bitmaps(value.bitmaps())),
+            false => (value, payload.borrowed()),
+        });
+        let sources = try_collect(others.len(), sources)?;
+        live.merge_sources(&try_collect(others.len(), others.iter().map(|(value, _)| value))?, &sources, limit)
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -228,6 +226,28 @@ fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
 }
 
 impl Live<'_, BloomFilter> {
+    /// Merges `others`, which are the filters of `sources`.
+    fn merge_sources(
+        &mut self,
+        others: &[&BloomFilter],
+        sources: &[Apart<'_, &BloomFilter>],
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        others.iter().try_for_each(|other| self.value.check_mergeable(other))?;
+        let (merging, newest) = (self.value.merging(others, self.time)?, self.value.newest_slice());
+        self.value.make(merging.before);
+        let united = self.value.unite(sources, limit);
+        if let (Err(_), Some(ring)) = (&united, self.value.ring_mut()) {
+            // Only a step back may have been made, which moves no sub-filter.
+            ring.newest_slice = newest.unwrap_or(ring.newest_slice);
+        }
+        let (changed, expired) = united?;
+        self.value.make(merging.after);
+        (self.outcome.before, self.outcome.after, self.outcome.expired) = (merging.before, merging.after, expired);
+        self.outcome.changed |= changed;
+        Ok(changed)
+    }
+
     /// Adds the items with these hashes, in order, and returns how many were new. It allows hashing on several threads.
     /// The command-line tool calls it.
     ///
