@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::ffi::CStr;
 
-use crate::bloom::{BloomFilter, Present};
+use crate::bloom::Present;
 use crate::counting::{Counter, Estimated, View};
 use crate::live::Value;
 use crate::window::{ClockSource, Time, Window};
@@ -34,14 +34,6 @@ pub enum Field {
     Null,
 }
 
-/// A filter at a given time.
-#[derive(Debug)]
-pub struct FilterAt<'a> {
-    filter: &'a BloomFilter,
-    present: Present<'a>,
-    time: Time,
-}
-
 /// A counter at a given time.
 #[derive(Debug)]
 pub struct CounterAt<'a> {
@@ -49,13 +41,6 @@ pub struct CounterAt<'a> {
     present: View<'a>,
     estimated: OnceCell<Estimated>,
     time: Time,
-}
-
-impl<'a> FilterAt<'a> {
-    /// The filter at this time.
-    pub fn new(filter: &'a BloomFilter, time: Time) -> Self {
-        FilterAt { filter, present: filter.at(time), time }
-    }
 }
 
 impl<'a> CounterAt<'a> {
@@ -74,7 +59,7 @@ const fn field<F: Copy>(label: &'static str, word: &'static CStr, name: &'static
     InfoField { label, word, name, of }
 }
 
-type OfFilter = fn(&FilterAt<'_>) -> Field;
+type OfFilter = fn(&Present<'_>) -> Field;
 type OfCounter = fn(&CounterAt<'_>) -> Field;
 
 /// The number of fields in the reply of `BF.INFO` without a field name. Clients expect exactly five, so the others must
@@ -86,18 +71,18 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
     field("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
     field("Number of filters", c"FILTERS", c"filters", |at| Field::Integer(at.filter.sub_filters().len() as u64)),
-    field("Number of items inserted", c"ITEMS", c"items", |at| Field::Integer(at.present.num_items())),
+    field("Number of items inserted", c"ITEMS", c"items", |at| Field::Integer(at.num_items())),
     field("Expansion rate", c"EXPANSION", c"expansion", |at| match at.filter.params().expansion {
         0 => Field::Null,
         expansion => Field::Integer(u64::from(expansion)),
     }),
     field("Error rate", c"ERROR", c"error", |at| Field::Double(at.filter.params().error_rate)),
-    field("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.present.false_positive_rate())),
-    field("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.present.fill_ratio())),
+    field("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.false_positive_rate())),
+    field("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.fill_ratio())),
     field("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
     field("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
     field("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
-    field("Slice", c"SLICE", c"slice", |at| number(at.filter.present_slice(at.time))),
+    field("Slice", c"SLICE", c"slice", |at| number(at.slice())),
     field("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
     field("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
     field("Refresh", c"REFRESH", c"refresh", |at| {

@@ -13,7 +13,7 @@ pub mod heap {
 
 /// The fields of `BF.INFO` and `LC.INFO`.
 pub mod info {
-    pub use crate::info::{CounterAt, FILTER_FIELDS_SHOWN, Field, FilterAt, InfoField, OF_COUNTERS, OF_FILTERS};
+    pub use crate::info::{CounterAt, FILTER_FIELDS_SHOWN, Field, InfoField, OF_COUNTERS, OF_FILTERS};
 }
 
 /// Functions for lists whose length a client chooses. If memory is lacking, they return an error.

@@ -10,7 +10,7 @@ use rollcall_core::live::{Live, Value};
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::expansion_error;
-use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
+use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, OF_FILTERS};
 use rollcall_core::unstable::persist::rdb::{self, Sink};
 use rollcall_core::unstable::persist::redisbloom;
 use rollcall_core::unstable::size_limit::try_reserve;
@@ -364,7 +364,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     }
     let key = ctx.open(args.get(1), Mode::Inspect)?;
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
-    let at = FilterAt::new(filter, time_of(ctx, [filter]));
+    let at = filter.at(time_of(ctx, [filter]));
     info::info(ctx, args, Kind::Filter, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
 }
 

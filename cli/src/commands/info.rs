@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rollcall_core::unstable::info::{CounterAt, Field, FilterAt, InfoField, OF_COUNTERS, OF_FILTERS};
+use rollcall_core::unstable::info::{CounterAt, Field, InfoField, OF_COUNTERS, OF_FILTERS};
 use rollcall_core::window::Time;
 use serde_json::{Map, Value as Json, json};
 
@@ -35,8 +35,7 @@ impl Info {
             ];
             fields.extend(match reader.load(&entry, &memory::available())? {
                 Value::Filter(filter) => {
-                    let at = FilterAt::new(&filter, Time::Reached);
-                    reported(&OF_FILTERS, |of| of(&at), filter.params().seed)
+                    reported(&OF_FILTERS, |of| of(&filter.at(Time::Reached)), filter.params().seed)
                 }
                 Value::Counter(counter) => {
                     let at = CounterAt::new(&counter, Time::Reached);
