@@ -13,6 +13,7 @@ use crate::bits;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash, hash128, table_hash};
 use crate::marks::Marks;
+use crate::parallel::{self, PIECE_BYTES};
 use crate::shared::{Pool, Shared, own_layout};
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok, try_zeroed};
 
@@ -264,9 +265,9 @@ impl SubFilter {
     /// [`Error::OutOfMemory`].
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let mut copy = Self::from_spec(self.spec.clone(), 0, &Unlimited)?;
-        copy.num_items = self.num_items;
+        (copy.num_items, copy.set_bits) = (self.num_items, self.set_bits);
         if self.set_bits > 0 {
-            copy.append_bytes(0, self.as_bytes())?;
+            bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy.lines), bytemuck::cast_slice(&self.lines));
         }
         Ok(copy)
     }
@@ -313,13 +314,12 @@ impl SubFilter {
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end. On error the bitmap is unchanged.
     pub(crate) fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        if self.lines.is_empty() {
-            self.set_bits += bits::count_ones_in_bytes(bytes);
-            return Ok(());
+        if !self.lines.is_empty() {
+            let unset = part(&mut self.lines, offset, bytes.len(), self.spec.num_bytes as usize)?;
+            debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
+            bits::copy_to_zeroed(unset, bytes);
         }
-        let unset = part(&mut self.lines, offset, bytes.len(), self.spec.num_bytes as usize)?;
-        debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
-        self.set_bits += bits::copy_to_zeroed(unset, bytes);
+        self.set_bits += parallel::sum(bytes.chunks(PIECE_BYTES), bytes.len(), bits::count_ones_in_bytes);
         Ok(())
     }
 
