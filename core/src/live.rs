@@ -218,7 +218,10 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
     #[doc(hidden)]
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error>;
 
-    /// Implements [`Live::merge_apart`].
+    /// Does what [`Live::merge`] does. The payload of each value may lie apart. The server module calls this method.
+    ///
+    /// # Errors
+    /// Those of [`Live::merge`].
     #[doc(hidden)]
     fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
         Self::merge_live(live, &try_collect(others.len(), others.iter().map(|(value, _)| value))?, limit)
@@ -446,15 +449,6 @@ impl<'v, T: Value> Live<'v, T> {
     /// [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
         T::merge_live(self, others, limit)
-    }
-
-    /// Like [`Self::merge`], for values whose payload may lie apart. The server module calls this method.
-    ///
-    /// # Errors
-    /// Those of [`Self::merge`].
-    #[doc(hidden)]
-    pub fn merge_apart(&mut self, others: &[Apart<'_, T>], limit: &impl SizeLimit) -> Result<bool, Error> {
-        T::merge_apart(self, others, limit)
     }
 
     /// The value with all changes made so far. The server module calls this method.

@@ -23,10 +23,8 @@ type Part<'a> = (u64, &'a [SubFilter], Bits<'a>);
 
 /// The bits of the sub-filters at this index.
 fn bits_at<'a>(parts: &[Part<'a>], index: usize) -> impl Iterator<Item = Bits<'a>> + Clone + Sync {
-    parts
-        .iter()
-        .filter(move |(_, sub_filters, _)| index < sub_filters.len())
-        .map(move |&(_, sub_filters, (payload, position))| (payload, position + num_bytes(&sub_filters[..index])))
+    let longer = parts.iter().filter(move |(_, sub_filters, _)| index < sub_filters.len());
+    longer.map(move |&(_, sub_filters, (payload, position))| (payload, position + num_bytes(&sub_filters[..index])))
 }
 
 /// The plan for one slice of the union.
@@ -73,8 +71,7 @@ impl BloomFilter {
     /// [`Error::Incompatible`] if sub-filters differ. [`Error::RateExceeded`] if the union's false-positive rate would
     /// exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(super) fn unite(&mut self, others: &[Apart<&Self>], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
-        let slices = others.iter().map(|(other, _)| other.newest_slice());
-        let newest_slice = slices.fold(self.newest_slice(), Option::max);
+        let newest_slice = others.iter().fold(self.newest_slice(), |newest, one| newest.max(one.0.newest_slice()));
         let plans = self.plan(others, newest_slice, limit)?;
         let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.counts.is_some());
         if !changed {

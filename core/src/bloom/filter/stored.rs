@@ -210,10 +210,13 @@ mod tests {
             for len in [7, 500, 4096, 10_000, bytes[0].len()] {
                 let others = [apart(&one, &bytes[0], len), apart(&other, &bytes[1], len)];
                 let mut united = own.clone();
-                assert!(united.live(Time::Reached).merge_apart(&others, &Unlimited).unwrap());
+                assert!(BloomFilter::merge_apart(&mut united.live(Time::Reached), &others, &Unlimited).unwrap());
                 assert!(united == merged, "{len}");
                 // The union has all bits already.
-                assert!(!united.live(Time::Reached).merge_apart(&others, &Unlimited).unwrap() && united == merged);
+                assert!(
+                    !BloomFilter::merge_apart(&mut united.live(Time::Reached), &others, &Unlimited).unwrap()
+                        && united == merged
+                );
             }
         }
     }

@@ -153,17 +153,16 @@ impl Value for BloomFilter {
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let sources = others.iter().map(|&other| (other, Payload::of_bitmaps(other.bitmaps())));
-        live.merge_sources(others, &try_collect(others.len(), sources)?, limit)
+        let with_bits = others.iter().map(|&other| (other, Payload::of_bitmaps(other.bitmaps())));
+        live.unite(&try_collect(others.len(), with_bits)?, limit)
     }
 
     fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let sources = others.iter().map(|(value, payload)| match payload.is_empty() {
-            true => (value, Payload::of_bitmaps(value.bitmaps())),
-            false => (value, payload.borrowed()),
+        let with_bits = others.iter().map(|(other, payload)| match payload.is_empty() {
+            true => (other, Payload::of_bitmaps(other.bitmaps())),
+            false => (other, payload.borrowed()),
         });
-        let sources = try_collect(others.len(), sources)?;
-        live.merge_sources(&try_collect(others.len(), others.iter().map(|(value, _)| value))?, &sources, limit)
+        live.unite(&try_collect(others.len(), with_bits)?, limit)
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -226,17 +225,13 @@ fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
 }
 
 impl Live<'_, BloomFilter> {
-    /// Merges `others`, which are the filters of `sources`.
-    fn merge_sources(
-        &mut self,
-        others: &[&BloomFilter],
-        sources: &[Apart<'_, &BloomFilter>],
-        limit: &impl SizeLimit,
-    ) -> Result<bool, Error> {
+    /// Merges filters, each with its bits.
+    fn unite(&mut self, with_bits: &[Apart<&BloomFilter>], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let others = &try_collect(with_bits.len(), with_bits.iter().map(|&(other, _)| other))?;
         others.iter().try_for_each(|other| self.value.check_mergeable(other))?;
         let (merging, newest) = (self.value.merging(others, self.time)?, self.value.newest_slice());
         self.value.make(merging.before);
-        let united = self.value.unite(sources, limit);
+        let united = self.value.unite(with_bits, limit);
         if let (Err(_), Some(ring)) = (&united, self.value.ring_mut()) {
             // Only a step back may have been made, which moves no sub-filter.
             ring.newest_slice = newest.unwrap_or(ring.newest_slice);
