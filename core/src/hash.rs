@@ -70,13 +70,6 @@ pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
 }
 
-/// The [`checksum`] of the little-endian bytes of numbers.
-pub(crate) fn checksum_of_numbers(numbers: impl Iterator<Item = u64>, position: u64) -> u64 {
-    let mut hash = xxh3::Xxh3::with_seed(position);
-    numbers.for_each(|number| hash.update(&number.to_le_bytes()));
-    hash.digest()
-}
-
 /// The multiplier of MurmurHash64A, with which RedisBloom also seeds its first hash.
 const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
@@ -157,14 +150,6 @@ pub(crate) mod tests {
             .collect();
         assert!((0..).zip(&items).all(|(number, item)| classic_hash(item).lo == number << 20));
         items
-    }
-
-    #[test]
-    fn numbers_are_summed_as_their_bytes() {
-        for len in [0u64, 1, 2, 30, 31, 500] {
-            let bytes: Vec<u8> = (0..len).flat_map(|number| (number << 40 | 7).to_le_bytes()).collect();
-            assert_eq!(checksum_of_numbers((0..len).map(|number| number << 40 | 7), 42), checksum(&bytes, 42));
-        }
     }
 
     /// An item, the start and step of its positions, and its hash under seed 0. Start and step agree with the bits that

@@ -82,7 +82,7 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
     field("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
     field("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
-    field("Slice", c"SLICE", c"slice", |at| number(at.slice())),
+    field("Slice", c"SLICE", c"slice", |at| number(at.filter.newest_slice().map(|newest| newest + at.slices_later))),
     field("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
     field("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
     field("Refresh", c"REFRESH", c"refresh", |at| {

@@ -422,7 +422,7 @@ fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
     pub(crate) filter: &'a BloomFilter,
-    slices_later: u64,
+    pub(crate) slices_later: u64,
 }
 
 impl Present<'_> {
@@ -430,11 +430,6 @@ impl Present<'_> {
     #[inline]
     fn live(&self) -> &[SubFilter] {
         self.filter.live_after(self.slices_later)
-    }
-
-    /// The newest slice at this view's time, if the filter has a window.
-    pub(crate) fn slice(&self) -> Option<u64> {
-        self.filter.newest_slice().map(|newest| newest + self.slices_later)
     }
 
     /// [`BloomFilter::may_contain`] at this view's time.

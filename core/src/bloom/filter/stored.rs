@@ -4,7 +4,6 @@
 use std::alloc::Layout;
 
 use super::BloomFilter;
-use crate::bloom::params::BitLayout;
 use crate::bloom::sub_filter::num_bytes;
 use crate::error::Error;
 use crate::live::Value;
@@ -43,13 +42,6 @@ pub struct PartialFilter {
     header: Vec<u8>,
     received_bytes: u64,
     total_bytes: u64,
-}
-
-impl PartialFilter {
-    /// Whether the filter is in RedisBloom's layout.
-    pub fn is_classic(&self) -> bool {
-        self.filter.layout() == BitLayout::Classic
-    }
 }
 
 impl Partial for PartialFilter {
@@ -121,7 +113,7 @@ impl Partial for PartialFilter {
     }
 
     fn fill_with_zeros(&mut self) {
-        if self.is_classic() {
+        if self.chunk_format() == ChunkFormat::Plain {
             self.received_bytes = self.total_bytes;
         }
     }
@@ -171,7 +163,7 @@ mod tests {
                     assert!(received == payload.len() as u64 || !partial.next_memory(5).is_empty());
                 }
                 assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
-                assert_eq!(partial.is_classic(), layout == BitLayout::Classic);
+                assert_eq!(partial.chunk_format() == ChunkFormat::Plain, layout == BitLayout::Classic);
                 assert!(partial.finish().unwrap() == filter);
             }
         }

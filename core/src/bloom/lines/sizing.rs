@@ -270,9 +270,8 @@ pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Erro
 /// ```
 pub fn sub_filter_capacity(params: &Params, index: u64) -> Option<u64> {
     match (params.expansion, index) {
-        (_, 0) => Some(params.capacity),
+        (_, 0) | (1, _) => Some(params.capacity),
         (0, _) => None,
-        (1, _) => Some(params.capacity),
         (expansion, _) => u64::from(expansion)
             .checked_pow(u32::try_from(index).ok()?)
             .and_then(|times| params.capacity.checked_mul(times)),

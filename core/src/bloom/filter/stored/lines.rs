@@ -10,7 +10,7 @@ use crate::bloom::filter::{BloomFilter, OWN_BYTES};
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::{Described, Spec, SubFilter, zeroed};
 use crate::error::Error;
-use crate::hash::checksum_of_numbers;
+use crate::hash::checksum;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, array_bytes, try_reserve, try_with_capacity};
 use crate::stored::ChunkFormat;
@@ -132,8 +132,8 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
 pub(in crate::bloom::filter) fn chunk_format(filter: &BloomFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.chain().iter().map(|sub_filter| sub_filter.spec.as_lines.num_lines);
-    let numbers = filter.newest_slice().into_iter().chain(generations).chain(lines);
-    ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, filter.params().seed) }
+    let numbers: Vec<u64> = filter.newest_slice().into_iter().chain(generations).chain(lines).collect();
+    ChunkFormat::Checked { fingerprint: checksum(bytemuck::cast_slice(&numbers), filter.params().seed) }
 }
 
 /// Reads a header. Returns the filter with zeroed bitmaps, and the payload if the header contains it. Memory is
