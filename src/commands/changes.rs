@@ -351,14 +351,11 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
 /// key is missing. `None` if a merge failed for another reason.
 fn differing<T: Family>(ctx: Ctx, destination: &Key<'_>, payloads: &[&T]) -> Option<CommandError> {
     let base = value::<T>(destination).ok()?.or(payloads.first().copied())?;
-    let check = |payload| {
+    let check = |&payload: &&T| {
         base.check_mergeable(payload)?;
         base.merging(&[payload], time_of_change(ctx, base))
     };
-    payloads
-        .iter()
-        .zip(1..)
-        .find_map(|(&payload, number)| Some(CommandError::in_payload(number, check(payload).err()?)))
+    payloads.iter().zip(1..).find_map(|(payload, number)| Some(CommandError::in_payload(number, check(payload).err()?)))
 }
 
 /// What a merge did to its destination.
