@@ -20,12 +20,17 @@ pub(crate) struct Line(pub(super) [u64; 8]);
 /// The bits of a sub-filter in the payload of its filter: from this position on.
 pub(super) type Bits<'a> = (&'a Payload<'a>, u64);
 
-/// The number of set bits in the union of bitmaps of `num_bytes` bytes.
-pub(super) fn count_union<'a>(num_bytes: usize, bitmaps: impl Iterator<Item = Bits<'a>> + Clone + Sync) -> u64 {
+/// The number of set bits in the union of `own`, if it is not empty, and `bitmaps`, all of `num_bytes` bytes.
+pub(super) fn count_union<'a>(
+    num_bytes: usize,
+    own: &[u8],
+    bitmaps: impl Iterator<Item = Bits<'a>> + Clone + Sync,
+) -> u64 {
     parallel::sum((0..num_bytes).step_by(PIECE_BYTES), num_bytes, |start| {
         let end = num_bytes.min(start + PIECE_BYTES);
         let count = |at: usize| {
             let union = &mut [0; PAGE_BYTES][..PAGE_BYTES.min(end - at)];
+            own.get(at..at + union.len()).into_iter().for_each(|own| union.copy_from_slice(own));
             bitmaps.clone().for_each(|(payload, position)| payload.or_into(position + at as u64, union));
             count_ones_in_bytes(union)
         };
@@ -74,13 +79,13 @@ mod tests {
         let others = with(&[(PIECE_BYTES + 5, 0b111), (num_bytes - 1, 0b110)]);
         // The bits of `others` begin in the middle of a payload, whose parts are no pages.
         let parts = || [7; 9].iter().map(std::slice::from_ref).chain(others.chunks(1000));
-        let payloads = [Payload::of_bytes(&*ours), Payload::of_bytes(&*theirs), Payload::of_bitmaps(parts())];
-        let bits = [(&payloads[0], 0), (&payloads[1], 0), (&payloads[2], 9)];
-        let counts = [1, 2, 3].map(|len| count_union(num_bytes, bits[..len].iter().copied()));
-        assert_eq!(counts, [5, 10, 14]);
+        let payloads = [Payload::of_bytes(&*theirs), Payload::of_bitmaps(parts())];
+        let bits = [(&payloads[0], 0), (&payloads[1], 9)];
+        let counts = [0, 1, 2].map(|len| count_union(num_bytes, &ours, bits[..len].iter().copied()));
+        assert_eq!((counts, count_union(num_bytes, &[], bits.into_iter())), ([5, 10, 14], 14));
         let expected: Vec<u8> = (0..num_bytes).map(|at| ours[at] | theirs[at] | others[at]).collect();
         let mut union = ours.clone();
-        add_union(&mut union, bits[1..].iter().copied());
+        add_union(&mut union, bits.into_iter());
         assert!(union == expected);
     }
 }

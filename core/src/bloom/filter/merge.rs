@@ -114,16 +114,15 @@ impl BloomFilter {
     ) -> Result<Vec<Planned<'a>>, Error> {
         let live = self.windowing().map_or(1, |windowing| windowing.generations());
         let mut plans = try_with_capacity(live as usize)?;
-        let (mut held, own) = (self.held_bytes(self.chain()), Payload::of_bitmaps(self.bitmaps()));
+        let (mut held, none) = (self.held_bytes(self.chain()), Payload::none());
         for age in (0..live).rev() {
-            let part = self.aged(age, newest_slice, &own).unwrap_or((0, &[], (&own, 0)));
-            let (renewed, ours, _) = part;
+            let (renewed, ours, _) = self.aged(age, newest_slice, &none).unwrap_or((0, &[], (&none, 0)));
             let theirs = others.iter().filter_map(|(other, payload)| other.aged(age, newest_slice, payload));
             let theirs = try_collect(others.len(), theirs)?;
             if ours.is_empty() && theirs.is_empty() {
                 continue;
             }
-            let counts = plan_union([part], &theirs)?;
+            let counts = plan_union(ours, &theirs)?;
             let mut added = try_with_capacity(merged(ours, &theirs).skip(ours.len()).count())?;
             for (first, _) in merged(ours, &theirs).skip(ours.len()) {
                 let next = SubFilter::from_spec(first.spec.clone(), held, limit)?;
@@ -200,8 +199,7 @@ fn merged<'a>(
 /// [`Error::Incompatible`] if sub-filters with the same index have different sizes or error rates.
 /// [`Error::RateExceeded`] if the union's false-positive rate, with all sub-filters that it may still append, would
 /// exceed the rate asked for.
-fn plan_union(part: [Part<'_>; 1], theirs: &[Part<'_>]) -> Result<Option<Vec<(u64, u64)>>, Error> {
-    let [(_, ours, _)] = part;
+fn plan_union(ours: &[SubFilter], theirs: &[Part<'_>]) -> Result<Option<Vec<(u64, u64)>>, Error> {
     merged(ours, theirs)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.spec.check_mergeable(&other.spec)))?;
     let Some((oldest, _)) = merged(ours, theirs).next() else { return Ok(None) };
@@ -211,8 +209,8 @@ fn plan_union(part: [Part<'_>; 1], theirs: &[Part<'_>]) -> Result<Option<Vec<(u6
     let to_come = if oldest.classic().is_some() { 0.0 } else { rate_from(&oldest.spec.params, len as u64) };
     let mut changed = len > ours.len();
     for (index, (first, rest)) in merged(ours, theirs).enumerate() {
-        let bits = bits_at(&part, index).chain(bits_at(theirs, index));
-        let set_bits = count_union(first.spec.num_bytes as usize, bits);
+        let own = ours.get(index).map_or(&[][..], SubFilter::as_bytes);
+        let set_bits = count_union(first.spec.num_bytes as usize, own, bits_at(theirs, index));
         changed |= ours.get(index).is_some_and(|ours| ours.set_bits != set_bits);
         let all = || once(first).chain(rest.clone());
         let whole = all().filter(|one| one.set_bits == set_bits).map(|one| one.num_items).max();
