@@ -4,7 +4,9 @@
 //! Examples run over RESP2, as in redis-cli by default; blocks marked `console resp3` run over RESP3, as in `redis-cli
 //! -3`. In the output `...` stands for any text, and a line of only `...` for any number of lines.
 
-use crate::cli;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
 use rollcall_testkit::Server;
 
 /// The start of every prompt.
@@ -64,23 +66,43 @@ pub fn examples(name: &str, text: &str) -> Vec<Example> {
     examples
 }
 
+/// redis-cli, which prints as on a terminal.
+struct Cli {
+    program: Child,
+    printed: Lines<BufReader<ChildStdout>>,
+}
+
+impl Cli {
+    fn start(server: &Server, options: &[&str]) -> Cli {
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &server.port().to_string(), "--no-raw"]).args(options);
+        let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("redis-cli starts");
+        let printed = BufReader::new(program.stdout.take().expect("its output")).lines();
+        Cli { program, printed }
+    }
+
+    /// The lines that redis-cli prints for a command, without the time of a slow one. It answers the open quote after
+    /// the command by itself.
+    fn print(&mut self, command: &str) -> Vec<String> {
+        let input = self.program.stdin.as_mut().expect("its input");
+        writeln!(input, "{command}\n\"").expect("redis-cli reads");
+        let seconds = |line: &str| line.strip_prefix('(')?.strip_suffix("s)")?.parse::<f64>().ok();
+        let lines = self.printed.by_ref().map(|line| line.expect("text"));
+        lines.take_while(|line| line != "Invalid argument(s)").filter(|line| seconds(line).is_none()).collect()
+    }
+}
+
 /// Runs the examples of a document in order on a new server. Returns a description of each example with different
 /// output.
 pub fn run(name: &str, examples: &[Example]) -> Vec<String> {
     let mut server = Server::start();
-    let (mut resp2, mut resp3) = (server.client(), server.client3());
+    let (mut resp2, mut resp3) = (Cli::start(&server, &[]), Cli::start(&server, &["-3"]));
     let mut wrong = Vec::new();
-    for example in examples {
-        let place = format!("{name}:{}: {}", example.line, example.command);
-        let Some(words) = cli::split(&example.command) else {
-            wrong.push(format!("{place}\n  has an open quote"));
-            continue;
-        };
-        let client = if example.resp3 { &mut resp3 } else { &mut resp2 };
-        let printed = cli::printed(&words, &client.call(&words));
-        if !lines_match(&example.output, &printed) {
-            let (shown, printed) = (example.output.join("\n    "), printed.join("\n    "));
-            wrong.push(format!("{place}\n  shown:\n    {shown}\n  printed:\n    {printed}"));
+    for Example { line, resp3: is_resp3, command, output } in examples {
+        let printed = if *is_resp3 { &mut resp3 } else { &mut resp2 }.print(command);
+        if !lines_match(output, &printed) {
+            let (shown, printed) = (output.join("\n    "), printed.join("\n    "));
+            wrong.push(format!("{name}:{line}: {command}\n  shown:\n    {shown}\n  printed:\n    {printed}"));
         }
     }
     server.assert_up();

@@ -4,7 +4,6 @@
 //!
 //! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` name the server and the module, as in the server tests.
 
-mod cli;
 mod console;
 #[path = "../../examples/demo/mod.rs"]
 mod demo;
