@@ -7,7 +7,7 @@
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use rollcall_testkit::Server;
+use rollcall_testkit::{Server, matches};
 
 /// The start of every prompt.
 const PROMPT: &str = "127.0.0.1:6379";
@@ -125,19 +125,7 @@ fn lines_match(shown: &[String], printed: &[String]) -> bool {
 
 /// Whether a printed line matches a line in the document.
 fn line_matches(shown: &str, printed: &str) -> bool {
-    if shown.trim_end() == printed.trim_end() || same_number(shown, printed) {
-        return true;
-    }
-    let pieces: Vec<&str> = shown.split("...").collect();
-    let [first, middle @ .., last] = &pieces[..] else { return false };
-    let Some(mut rest) = printed.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
-    middle.iter().all(|piece| match rest.find(piece) {
-        Some(at) => {
-            rest = &rest[at + piece.len()..];
-            true
-        }
-        None => false,
-    })
+    shown.trim_end() == printed.trim_end() || same_number(shown, printed) || matches(printed, shown, "...")
 }
 
 /// Whether two lines differ only in the notation of the same double at their end. Servers before 7.2 print 17 digits,

@@ -4,27 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::run::{Folder, TOOL};
+use rollcall_testkit::matches;
 
-/// Whether a line of output matches a line of the document.
-fn matches(shown: &str, line: &str) -> bool {
-    let mut rest = line;
-    let mut parts = shown.split("...");
-    let first = parts.next().unwrap_or_default();
-    let Some(after) = rest.strip_prefix(first) else { return false };
-    rest = after;
-    let parts: Vec<&str> = parts.collect();
-    for (index, part) in parts.iter().enumerate() {
-        let at = if index + 1 == parts.len() {
-            rest.ends_with(part).then(|| rest.len() - part.len())
-        } else {
-            rest.find(part)
-        };
-        let Some(at) = at else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.is_empty()
-}
+use crate::run::{Folder, TOOL};
 
 #[test]
 fn the_examples_of_the_page_are_true() {
@@ -45,8 +27,8 @@ fn the_examples_of_the_page_are_true() {
             let printed = String::from_utf8(output.stdout).unwrap();
             let (shown, printed): (Vec<_>, Vec<_>) =
                 (shown.trim_end().lines().collect(), printed.trim_end().lines().collect());
-            let same =
-                shown.len() == printed.len() && shown.iter().zip(&printed).all(|(shown, line)| matches(shown, line));
+            let same = shown.len() == printed.len()
+                && shown.iter().zip(&printed).all(|(shown, line)| matches(line, shown, "..."));
             assert!(same, "$ {command}\n{}\nis shown as\n{}", printed.join("\n"), shown.join("\n"));
             run += 1;
         }

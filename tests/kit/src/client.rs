@@ -169,17 +169,7 @@ impl Client {
     #[track_caller]
     pub fn expect(&mut self, line: &str, reply: &str) {
         let got = show(&self.cmd(line));
-        let (start, end) = reply.split_once('*').map_or((reply, None), |(start, end)| (start, Some(end)));
-        let rest = got.strip_prefix(start);
-        let matches = match end.map(|end| end.rsplit_once('*').unwrap_or(("", end))) {
-            None => rest == Some(""),
-            Some((middle, end)) => {
-                let behind =
-                    middle.split('*').try_fold(rest.unwrap_or(""), |rest, part| Some(rest.split_once(part)?.1));
-                rest.is_some() && behind.is_some_and(|rest| rest.ends_with(end))
-            }
-        };
-        assert!(matches, "{line} gave {got} instead of {reply}");
+        assert!(matches(&got, reply, "*"), "{line} gave {got} instead of {reply}");
     }
 
     /// Runs the commands of [`rows`], each of which must give its reply.
@@ -337,6 +327,15 @@ pub fn sum(replies: &[Value]) -> i64 {
         other => panic!("expected an integer, got {}", show(other)),
     };
     replies.iter().map(int).sum()
+}
+
+/// Whether a text matches a pattern in which each `gap` stands for any text.
+pub fn matches(text: &str, pattern: &str, gap: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once(gap) else { return text == pattern };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    let (middle, end) = rest.rsplit_once(gap).unwrap_or(("", rest));
+    let behind = middle.split(gap).try_fold(text, |text, part| Some(text.split_once(part)?.1));
+    behind.is_some_and(|text| text.ends_with(end))
 }
 
 /// A command as it is sent, and as an append-only file has it.

@@ -18,8 +18,8 @@ mod server;
 mod version;
 
 pub use client::{
-    Client, add_many, deadline, error_text, excerpt, field, lines, message, number, pack, pairs, patience, rows,
-    shorten, show, sum, text, wait_until, with_items, words,
+    Client, add_many, deadline, error_text, excerpt, field, lines, matches, message, number, pack, pairs, patience,
+    rows, shorten, show, sum, text, wait_until, with_items, words,
 };
 pub use clock::Clock;
 pub use cluster::{Moving, SLOTS, add_replica, cluster, cluster_of, ended_moves, start_move};
