@@ -80,59 +80,6 @@ pub fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
 }
 
 #[test]
-fn the_same_commands_make_the_same_filters() {
-    let Some(peer) = peer() else { return };
-    let (ours, theirs) = (Server::with_args("bf-layout classic"), peer_server(&peer));
-    let (mut one, mut other) = (ours.client(), theirs.client());
-    populate(&mut one);
-    populate(&mut other);
-    if ours.version().has_unprefixed_configs() {
-        // On Redis 8 the module lowers a client's error rate above 0.25 to 0.25. RedisBloom 2.8.2 does not do this.
-        for client in [&mut one, &mut other] {
-            client.expect("DEL loose", "1");
-        }
-    }
-    // The filters grow in steps, also with repeated items. So does a filter with default parameters.
-    for round in 0..40 {
-        for key in SHAPES.map(|(key, _)| key).into_iter().chain(["new"]) {
-            let more: Vec<String> = (0..60).map(|i| format!("more:{}", round * 40 + i)).collect();
-            let words = with(&["BF.MADD", key], &more);
-            assert!(one.call(&words) == other.call(&words), "{key} in round {round}");
-        }
-    }
-    assert_alike(&mut one, &mut other);
-    for (key, _) in SHAPES {
-        let (a, b) = (chunks(&mut one, key), chunks(&mut other, key));
-        assert!(bytes(&a) == bytes(&b), "the dumps of {key} differ");
-    }
-}
-
-#[test]
-fn dumps_come_and_go_back() {
-    let Some(peer) = peer() else { return };
-    let (ours, theirs, again) = (Server::start(), peer_server(&peer), peer_server(&peer));
-    let (mut one, mut other, mut back) = (ours.client(), theirs.client(), again.client());
-    populate(&mut other);
-    for (key, _) in SHAPES {
-        load(&mut one, key, &chunks(&mut other, key));
-        load(&mut back, key, &chunks(&mut one, key));
-    }
-    assert_alike(&mut one, &mut other);
-    assert_alike(&mut back, &mut other);
-    // A filter that was moved by DUMP and RESTORE grows like the original.
-    one.expect("FLUSHALL", "+OK");
-    for (key, _) in SHAPES.iter().filter(|(key, _)| *key != "big") {
-        let payload = other.dump(key);
-        assert_eq!(one.restore(key, &payload), Value::Okay, "{key}");
-        assert_eq!(text(&one.list(&format!("BF.INFO {key} LAYOUT"))[0]), "classic");
-        let words = items("grown", 500);
-        let words = with(&["BF.MADD", key], &words);
-        assert!(one.call(&words) == other.call(&words), "{key}");
-        assert!(said(&mut one, key) == said(&mut other, key), "{key}");
-    }
-}
-
-#[test]
 fn a_file_is_loaded_and_kept() {
     let Some(peer) = peer() else { return };
     let theirs = peer_server(&peer);
