@@ -7,7 +7,7 @@ use redis::Value;
 use rollcall_core::unstable::bloom::classic::Rules;
 
 use rollcall_fuzz::payload::encode;
-use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
+use rollcall_fuzz::redisbloom_values::Field::{self, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
 use rollcall_testkit::{Client, Server, Setup, error_text, optional_file, show};
 
@@ -51,13 +51,6 @@ impl Victim {
         self.is_unharmed(what);
     }
 
-    /// Checks that a damaged header is rejected in a dump and in an RDB value.
-    #[track_caller]
-    fn rejects(&mut self, what: &str, header: &HeaderOf) {
-        self.rejects_header(what, &header.bytes());
-        self.rejects_value(what, &header.rdb());
-    }
-
     /// Checks that the rejected value left no key behind, and that a filter can be created with its name.
     #[track_caller]
     fn is_unharmed(&mut self, what: &str) {
@@ -84,19 +77,52 @@ fn honest() -> HeaderOf {
     HeaderOf::of(&grown())
 }
 
-fn with(change: impl FnOnce(&mut HeaderOf)) -> HeaderOf {
-    let mut header = honest();
-    change(&mut header);
-    header
-}
+/// Known defects, each with a change of the fields of an RDB value that shows it.
+const VALUES: [(&str, fn(&mut Vec<Field>)); 11] = [
+    ("CVE-2026-25589: more bits than bytes", |f| f[8] = Unsigned(1 << 40)),
+    ("CVE-2026-25589: bits that overflow", |f| f[8] = Unsigned(u64::MAX - 7)),
+    ("CVE-2026-25589: hashes that do not follow", |f| f[6] = Unsigned(1 << 32)),
+    ("Redis 8.0.5 and 8.2.3: a value that ends early", |f| f.truncate(5)),
+    ("Redis 8.0.5 and 8.2.3: a value without its last bitmap", |f| f.truncate(f.len() - 2)),
+    ("Redis 8.0.5 and 8.2.3: another kind of field", |f| f[3] = Bytes(b"text".to_vec())),
+    ("Redis 8.2.8: no bitmap", |f| f[FIRST_DATA] = Bytes(Vec::new())),
+    ("Redis 8.2.8: a bitmap that is too long", |f| f[FIRST_DATA] = Bytes(vec![0; 1 << 20])),
+    ("Redis 8.2.8: a shift by the width of a number", |f| f[9] = Unsigned(64)),
+    ("MOD-15943: one sub-filter too many", |f| f[1] = Unsigned(4)),
+    ("MOD-15943: a number of sub-filters that overflows", |f| f[1] = Unsigned(1 << 60)),
+];
+
+/// Known defects, each with a change of the header of a dump, and of the RDB value with the same fields.
+const HEADERS: [(&str, fn(&mut HeaderOf)); 10] = [
+    ("Redis 8.0.5 and 8.2.3: more bits than bytes", |h| h.links[0].bits += 64),
+    ("Redis 8.0.5 and 8.2.3: more bits, in the newest sub-filter", |h| h.links[2].bits = 1 << 40),
+    ("Redis 8.0.5 and 8.2.3: a rate that is no number", |h| h.links[0].error_rate = f64::NAN),
+    ("Redis 8.0.5 and 8.2.3: bits an item that are no number", |h| h.links[0].bits_per_item = f64::NAN),
+    ("Redis 8.0.5 and 8.2.3: no capacity", |h| h.links[2].capacity = 0),
+    ("Redis 8.0.5 and 8.2.3: an option that is none", |h| h.options = u32::MAX),
+    ("Redis 8.0.5 and 8.2.3: 32-bit hashes", |h| h.options = Rules::NOROUND),
+    ("Redis 8.0.5 and 8.2.3: an empty chain", |h| (h.count, h.links) = (0, Vec::new())),
+    ("Redis 8.0.5 and 8.2.3: an empty chain that claims items", |h| (h.size, h.count, h.links) = (9, 0, Vec::new())),
+    ("Redis 8.0.5 and 8.2.3: an empty chain that claims to have one", |h| (h.count, h.links) = (1, Vec::new())),
+];
 
 /// The index of the first bitmap in the fields of [`HeaderOf::rdb`].
 const FIRST_DATA: usize = 10;
 
-fn with_field(at: usize, field: Field) -> Vec<Field> {
-    let mut fields = honest().rdb();
-    fields[at] = field;
-    fields
+#[test]
+fn known_defects_are_rejected() {
+    let mut victim = Victim::start();
+    for (what, damage) in VALUES {
+        let mut fields = honest().rdb();
+        damage(&mut fields);
+        victim.rejects_value(what, &fields);
+    }
+    for (what, damage) in HEADERS {
+        let mut header = honest();
+        damage(&mut header);
+        victim.rejects_header(what, &header.bytes());
+        victim.rejects_value(what, &header.rdb());
+    }
 }
 
 /// Checks the assumption of all other tests: values and dumps that were not damaged are accepted.
@@ -114,80 +140,12 @@ fn honest_values_and_dumps_are_taken() {
 }
 
 #[test]
-fn cve_2026_25589_restore_with_positions_beyond_the_bytes() {
-    let mut victim = Victim::start();
-    for more in [8, 64, 1 << 20, 1 << 40, u64::MAX - 10_000] {
-        let bits = honest().links[0].bits.wrapping_add(more);
-        victim.rejects_value("more bits than bytes", &with_field(8, Unsigned(bits)));
-    }
-    for hashes in [0, 1, 1000, 1 << 31, 1 << 32, u64::MAX] {
-        victim.rejects_value("hashes that do not follow", &with_field(6, Unsigned(hashes)));
-    }
-}
-
-#[test]
-fn redis_8_0_5_and_8_2_3_memory_access_with_an_invalid_filter() {
-    let mut victim = Victim::start();
-    victim.rejects("more bits than bytes", &with(|h| h.links[0].bits += 64));
-    victim.rejects("more bits, in the newest sub-filter", &with(|h| h.links[2].bits = 1 << 40));
-    victim.rejects("a rate that is no number", &with(|h| h.links[0].error_rate = f64::NAN));
-    victim.rejects("bits an item that are no number", &with(|h| h.links[0].bits_per_item = f64::NAN));
-    victim.rejects("no capacity", &with(|h| h.links[2].capacity = 0));
-    victim.rejects("an option that is none", &with(|h| h.options = u32::MAX));
-    victim.rejects("32-bit hashes", &with(|h| h.options = Rules::NOROUND));
-}
-
-#[test]
-fn redis_8_0_5_and_8_2_3_access_with_an_empty_chain() {
-    let mut victim = Victim::start();
-    victim.rejects("an empty chain", &with(|h| (h.count, h.links) = (0, Vec::new())));
-    victim.rejects("an empty chain that claims items", &with(|h| (h.size, h.count, h.links) = (9, 0, Vec::new())));
-    victim.rejects("an empty chain that claims to have one", &with(|h| (h.count, h.links) = (1, Vec::new())));
-}
-
-#[test]
-fn redis_8_0_5_and_8_2_3_restore_of_a_value_that_ends_early() {
-    let mut victim = Victim::start();
-    let fields = honest().rdb();
-    for len in 0..fields.len() {
-        victim.rejects_value(&format!("{len} fields"), &fields[..len]);
-    }
-    for (at, field) in fields.iter().enumerate() {
-        let other = match field {
-            Unsigned(_) => Bytes(b"text".to_vec()),
-            Double(_) | Bytes(_) => Unsigned(3),
-        };
-        victim.rejects_value(&format!("another kind of field {at}"), &with_field(at, other));
-    }
-}
-
-#[test]
-fn redis_8_2_8_out_of_bounds_write_after_restore() {
-    let mut victim = Victim::start();
-    let len = honest().links[0].bytes as usize;
-    for bytes in [0, 1, len - 8, len - 1, len + 1, len + 8, 1 << 20] {
-        let fields = with_field(FIRST_DATA, Bytes(vec![0; bytes]));
-        victim.rejects_value(&format!("a bitmap of {bytes} bytes for {len}"), &fields);
-    }
-    // Shifts by at least the width of a number, and powers of two that do not match the number of bytes.
-    for n2 in (1..=255).chain([256, 1 << 32, u64::MAX]) {
-        victim.rejects_value(&format!("n2 {n2}"), &with_field(9, Unsigned(n2)));
-    }
-}
-
-#[test]
-fn mod_15943_restore_with_a_number_of_sub_filters_that_overflows() {
-    let mut victim = Victim::start();
-    for count in [4, 1 << 20, 1 << 32, 1 << 58, 1 << 60, u64::MAX] {
-        victim.rejects_value(&format!("{count} sub-filters"), &with_field(1, Unsigned(count)));
-    }
-}
-
-#[test]
 fn mod_12225_rejected_values_leave_no_memory_behind() {
     let mut victim = Victim::start();
     // The bitmap is read before the wrong field is reached.
-    let mut fields = with(|h| (h.links[0].bytes, h.links[0].bits) = (1 << 20, 1 << 23)).rdb();
+    let mut header = honest();
+    (header.links[0].bytes, header.links[0].bits) = (1 << 20, 1 << 23);
+    let mut fields = header.rdb();
     fields.truncate(FIRST_DATA + 2);
     victim.rejects_value("before", &fields);
     let before = victim.client.info_number("used_memory");
