@@ -167,36 +167,6 @@ fn getkeys_finds_every_key_and_nothing_else() {
 }
 
 #[test]
-fn key_specs_say_what_happens_to_the_keys() {
-    let (_server, mut client) = Server::start().with_client();
-    for (name, writes, _, keys) in COMMANDS {
-        let info = client.list(&format!("COMMAND INFO {name}"));
-        let Value::Array(info) = &info[0] else { panic!("no {name}") };
-        let Value::Array(specs) = &info[8] else { panic!("{name} has no key specs") };
-        let flags: Vec<_> = specs.iter().map(|spec| names(&field(spec, "flags"))).collect();
-        let written = |flags: &BTreeSet<String>| ["rw", "ow", "rm"].iter().any(|flag| flags.contains(*flag));
-        assert_eq!(written(&flags[0]), writes, "{name}: {flags:?}");
-        if name.ends_with(".merge") {
-            assert!(flags.len() == 2 && flags[1].contains("ro"), "{name} only reads its sources: {flags:?}");
-        }
-        let multi = keys.contains(' ') && !writes;
-        assert!(!multi || flags.iter().all(|flags| flags.contains("ro")), "{name}: {flags:?}");
-        // Keys that follow their number. Proxies and cluster clients find them by this specification.
-        let found = field(&specs[0], "find_keys");
-        let is_counted = SETS.iter().any(|set| set.eq_ignore_ascii_case(name));
-        assert_eq!(text(&field(&found, "type")) == "keynum", is_counted, "{name}: {}", show(&found));
-        if is_counted {
-            assert_eq!(specs.len(), 1, "{name}");
-            let begin = field(&field(&specs[0], "begin_search"), "spec");
-            assert_eq!(number(&field(&begin, "index")), 1.0, "{name}");
-            let numbers =
-                ["keynumidx", "firstkey", "keystep"].map(|label| number(&field(&field(&found, "spec"), label)));
-            assert_eq!(numbers, [0.0, 1.0, 1.0], "{name}");
-        }
-    }
-}
-
-#[test]
 fn a_read_only_replica_takes_reads_and_rejects_writes() {
     let primary = Server::start();
     primary.client().expect("BF.ADD k i", "1");

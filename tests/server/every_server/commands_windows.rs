@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::effects::{appending, sent, sent_as};
-use rollcall_testkit::{Client, Server, Setup, rows, session, show, text, words};
+use rollcall_testkit::{Client, Server, Setup, rows, session, show};
 
 /// The prefixes of both command families.
 pub const FAMILIES: [&str; 2] = ["BF", "LC"];
@@ -41,29 +41,6 @@ pub fn window(client: &mut Client, family: &str, key: &str) -> String {
         show(&reply[0]).trim_matches(['"', '+']).to_owned()
     });
     fields.join(" ")
-}
-
-/// Reads whose reply may change although nobody writes, because the members of a window expire.
-const CHANGE_WITH_TIME: &str =
-    "bf.card bf.exists bf.info bf.mexists bf.query rf.card rf.exists rf.info rf.mexists rf.query lc.count
-     lc.countsince lc.diff lc.diffcard lc.exists lc.history lc.info lc.inter lc.intercard lc.members lc.mexists
-     lc.query lc.union lc.unioncard";
-
-/// Client-side caches and proxies see by this tip that a reply can change by itself, as that of TTL does.
-#[test]
-fn reads_that_change_with_time_carry_the_tip_of_ttl() {
-    let (server, mut client) = Server::start().with_client();
-    let mut tips = |name: &str| -> Vec<String> {
-        let Value::Array(info) = client.list(&format!("COMMAND INFO {name}")).remove(0) else { panic!("no {name}") };
-        let Value::Array(tips) = &info[7] else { panic!("no tips: {}", show(&info[7])) };
-        tips.iter().map(text).collect()
-    };
-    let of_ttl = tips("ttl");
-    assert_eq!(of_ttl, ["nondeterministic_output"]);
-    for name in server.client().list("COMMAND LIST FILTERBY MODULE rollcall").iter().map(text) {
-        let expected = if words(CHANGE_WITH_TIME).contains(&name.as_str()) { &of_ttl[..] } else { &[] };
-        assert_eq!(tips(&name), expected, "{name}");
-    }
 }
 
 #[test]
