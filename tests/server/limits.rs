@@ -292,31 +292,6 @@ fn a_server_that_is_evicting_rejects_no_small_growth() {
     server.assert_up();
 }
 
-/// The commands of a script or transaction share the mebibyte. The next script has its own.
-#[test]
-fn scripts_and_transactions_grow_by_a_bounded_number_of_bytes() {
-    let (mut server, used) = evicting();
-    let mut client = server.client();
-    let script = "local created = 0 for key = 1, 1000 do
-        local reply = redis.pcall('BF.RESERVE', ARGV[1] .. key, 0.01, 40000)
-        if not reply.err then created = created + 1 end
-    end return created";
-    // A filter takes 50 to 56 KiB, as the allocator rounds.
-    let bounds = 17..=20;
-    for (name, step) in [("a", 1), ("b", 2), ("c", 3)] {
-        let run = ["EVAL", script, "0", name].map(str::to_owned).to_vec();
-        let replies = client.pipeline(&[lowered(used, step), run]);
-        let reply = &replies[1];
-        assert!(matches!(reply, Value::Int(created) if bounds.contains(created)), "{}", show(reply));
-    }
-    let created = (0..1000).map(|key| words(format!("BF.RESERVE d:{key} 0.01 40000")));
-    let queued = [words("MULTI"), lowered(used, 4)].into_iter().chain(created).collect::<Vec<_>>();
-    client.pipeline(&queued);
-    let created = client.list("EXEC").iter().skip(1).filter(|reply| error_text(reply).is_none()).count();
-    assert!(bounds.contains(&(created as i64)), "{created}");
-    server.assert_up();
-}
-
 #[test]
 fn a_key_named_many_times_is_read_once() {
     let (mut server, mut client) = Server::start().with_client();
