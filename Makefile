@@ -80,7 +80,8 @@ test-no-avx512: ## Test filters and counters as on a processor without AVX-512
 	$(WITHOUT_AVX512) test --locked --package rollcall-core --lib
 
 test-servers: setup-test build ## Run the tests of every server on Redis 8.10.2 and Valkey 9.1.2, and defragmentation on Redis 8.2.3; OTHER_SERVERS=redis-8.2.3: all on that server; OTHER_SERVERS=valkey-sid: on Debian's Valkey, with jemalloc
-	@scripts/servers.py with $(OTHER_SERVERS) -- $(subst --test server,--test server --test fuzz,$(SERVER_TESTS)) every_server any_commands
+	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
+	@scripts/servers.py with $(OTHER_SERVERS) -- cargo test --workspace --locked --test fuzz
 	@# Redis 8.10.2 uses libc's allocator here, and only jemalloc defragments.
 	@scripts/servers.py with redis-8.2.3 -- $(SERVER_TESTS) defragmented
 
