@@ -13,7 +13,7 @@ use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, bytes, chunks, items, load, peer, peer_server, populate, said, with,
 };
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::{Client, Server, Setup, error_text, show, text, wait_until};
+use rollcall_testkit::{Client, Server, Setup, error_text, show, text, wait_until, words};
 
 /// The servers of the service, and the flags that control the writers.
 struct Service<'a> {
@@ -60,6 +60,14 @@ struct Writer {
 
 const KEYS_A_WRITER: usize = 10;
 
+/// Commands that create the key `?`: one without items, which may be empty, and one that adds items.
+const CREATIONS: [(&str, &str); 4] = [
+    ("", "BF.MADD ?"),
+    ("", "BF.INSERT ? CAPACITY 10 ERROR 0.001 EXPANSION 3 ITEMS"),
+    ("BF.RESERVE ? 0.02 20 NONSCALING", "BF.MADD ?"),
+    ("BF.RESERVE ? 0.3 8 EXPANSION 1", "BF.MADD ?"),
+];
+
 impl Writer {
     fn new(number: u64) -> Writer {
         Writer { name: format!("w{number}"), random: Random::new(number), made: 0, keys: BTreeMap::new(), rejected: 0 }
@@ -70,13 +78,10 @@ impl Writer {
         format!("{prefix}{}:{}", self.name, self.made)
     }
 
-    /// Items to add. Most are new; some were added before.
+    /// Items to add. The last of several was added before.
     fn some_items(&mut self, key: &str, count: u64) -> Vec<String> {
-        let mut some: Vec<String> = (0..count).map(|_| self.fresh("item:")).collect();
-        if let Some(known) = self.keys.get(key).and_then(|written| written.items.first()) {
-            some.push(known.clone());
-        }
-        some
+        let known = self.keys.get(key).and_then(|written| written.items.first()).filter(|_| count > 1).cloned();
+        (0..count).map(|_| self.fresh("item:")).chain(known).collect()
     }
 
     /// Sends a command to the current server and returns the reply. If that server has been replaced, sends the command
@@ -93,10 +98,10 @@ impl Writer {
         }
     }
 
-    /// Adds items by one of the adding commands, and records the accepted items.
-    fn add(&mut self, service: &Service, client: &mut Client, head: &[&str], key: &str, some: &[String]) {
-        let reply = self.call(service, client, &with(head, some));
-        let elements = match reply {
+    /// Adds `count` items by a command, in which `?` stands for the key, and records the accepted items.
+    fn add(&mut self, service: &Service, client: &mut Client, line: &str, key: &str, count: u64) {
+        let (line, some) = (line.replace('?', key), self.some_items(key, count));
+        let elements = match self.call(service, client, &with(&words(&line), &some)) {
             Value::Array(elements) => elements,
             single => vec![single],
         };
@@ -107,7 +112,7 @@ impl Writer {
                     written.new += is_new;
                     written.items.push(item.clone());
                 }
-                full => assert_eq!(show(full), "-ERR non scaling filter is full", "{head:?}"),
+                full => assert_eq!(show(full), "-ERR non scaling filter is full", "{line}"),
             }
         }
     }
@@ -124,13 +129,9 @@ impl Writer {
         match (self.random.below(12), key) {
             (0..=5, Some(key)) => {
                 let count = 1 + self.random.below(40);
-                let some = self.some_items(&key, count);
-                self.add(service, client, &["BF.MADD", &key], &key, &some);
+                self.add(service, client, "BF.MADD ?", &key, count);
             }
-            (6..=7, Some(key)) => {
-                let some = vec![self.fresh("item:")];
-                self.add(service, client, &["BF.ADD", &key], &key, &some);
-            }
+            (6..=7, Some(key)) => self.add(service, client, "BF.ADD ?", &key, 1),
             (8, Some(key)) => {
                 assert_eq!(self.call(service, client, &["DEL", &key]), Value::Int(1), "{key}");
                 self.keys.remove(&key);
@@ -144,51 +145,27 @@ impl Writer {
                 self.call(service, client, &["PEXPIRE", &key, &ttl]);
             }
             (10, Some(key)) if self.keys.len() >= KEYS_A_WRITER => {
-                let some = self.some_items(&key, 3);
-                self.add(service, client, &["BF.INSERT", &key, "NOCREATE", "ITEMS"], &key, &some);
+                self.add(service, client, "BF.INSERT ? NOCREATE ITEMS", &key, 3);
             }
             (11, Some(_)) if self.keys.len() >= KEYS_A_WRITER => {}
             (kind, _) => {
                 let key = self.fresh("key:");
-                let some = self.some_items(&key, 15);
-                match kind % 4 {
-                    0 => self.add(service, client, &["BF.MADD", &key], &key, &some),
-                    1 => {
-                        let head = ["BF.INSERT", &key, "CAPACITY", "10", "ERROR", "0.001", "EXPANSION", "3", "ITEMS"];
-                        self.add(service, client, &head, &key, &some);
-                    }
-                    2 => {
-                        let words = ["BF.RESERVE", &key, "0.02", "20", "NONSCALING"];
-                        assert_eq!(self.call(service, client, &words), Value::Okay, "{key}");
-                        self.add(service, client, &["BF.MADD", &key], &key, &some);
-                    }
-                    _ => {
-                        let words = ["BF.RESERVE", &key, "0.3", "8", "EXPANSION", "1"];
-                        assert_eq!(self.call(service, client, &words), Value::Okay, "{key}");
-                        self.add(service, client, &["BF.MADD", &key], &key, &some);
-                    }
+                let (create, add) = CREATIONS[kind % 4];
+                if !create.is_empty() {
+                    let create = create.replace('?', &key);
+                    assert_eq!(self.call(service, client, &words(&create)), Value::Okay, "{create}");
                 }
+                self.add(service, client, add, &key, 15);
             }
         }
     }
 
-    /// Checks that a server has everything that was acknowledged.
+    /// Checks that a server has every acknowledged item of a key.
     #[track_caller]
-    fn check(&self, client: &mut Client) {
-        for (key, written) in &self.keys {
-            let reply = client.call(&with(&["BF.MEXISTS", key], &written.items));
-            assert!(reply == Value::Array(vec![Value::Int(1); written.items.len()]), "{key} lost items");
-            assert_eq!(client.int(&format!("BF.CARD {key}")), written.new, "{key}");
-        }
-    }
-
-    /// While the new server is a replica, checks that it has all writes that the old server reports as replicated.
-    fn check_passed_on(&mut self, client: &mut Client, follower: &mut Client) {
-        let Some(key) = self.any_key() else { return };
-        assert_eq!(client.int("WAIT 1 20000"), 1, "the follower keeps up");
-        let written = &self.keys[&key];
-        let reply = follower.call(&with(&["BF.MEXISTS", &key], &written.items));
-        assert!(reply == Value::Array(vec![Value::Int(1); written.items.len()]), "{key} lost items");
+    fn check(&self, client: &mut Client, key: &str) {
+        let items = &self.keys[key].items;
+        let reply = client.call(&with(&["BF.MEXISTS", key], items));
+        assert!(reply == Value::Array(vec![Value::Int(1); items.len()]), "{key} lost items");
     }
 
     fn run(&mut self, service: &Service) {
@@ -200,7 +177,9 @@ impl Writer {
             self.step(service, &mut client);
             steps += 1;
             if steps % 50 == 0 && service.follows.load(SeqCst) {
-                self.check_passed_on(&mut client, &mut follower);
+                let Some(key) = self.any_key() else { continue };
+                assert_eq!(client.int("WAIT 1 20000"), 1, "the follower keeps up");
+                self.check(&mut follower, &key);
             }
             service.steps.fetch_add(1, SeqCst);
         }
@@ -324,7 +303,10 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
     for writer in &writers {
         let writer = writer.lock().expect("the writer");
         assert!(writer.rejected == 1 && !writer.keys.is_empty(), "{} changed servers once", writer.name);
-        writer.check(&mut new);
+        for (key, written) in &writer.keys {
+            writer.check(&mut new, key);
+            assert_eq!(new.int(&format!("BF.CARD {key}")), written.new, "{key}");
+        }
     }
     wait_until("what expires to be gone", || new.list("KEYS volatile:*").is_empty().then_some(()));
     for (key, _) in SHAPES {
