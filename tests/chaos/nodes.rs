@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use rollcall_testkit::{Client, Server, Setup, ended_moves, error_text, start_move, text, wait_until};
+use rollcall_testkit::{
+    Client, SLOTS, Server, Setup, add_replica, cluster_of, ended_moves, error_text, start_move, text, wait_until,
+};
 
 pub const PRIMARIES: usize = 3;
 /// Milliseconds without an answer after which a node counts as failed.
@@ -24,7 +26,6 @@ struct Seen {
     is_myself: bool,
     /// The id of the primary, if the node is a replica.
     primary: Option<String>,
-    epoch: String,
     slots: Vec<(u16, u16)>,
 }
 
@@ -48,7 +49,6 @@ fn seen_by(client: &mut Client) -> Vec<Seen> {
             id: words[0].to_owned(),
             is_myself: words[2].contains("myself"),
             primary: words[2].contains("slave").then(|| words[3].to_owned()),
-            epoch: words[6].to_owned(),
             slots: slots.map(range).collect(),
         }
     };
@@ -61,34 +61,19 @@ fn myself(client: &mut Client) -> Seen {
 
 impl Nodes {
     pub fn start() -> Nodes {
-        let node = || {
-            Setup::default()
-                .line("cluster-enabled yes")
-                .line(&format!("cluster-node-timeout {NODE_TIMEOUT}"))
-                .line("cluster-require-full-coverage no")
-                .line("cluster-replica-validity-factor 0")
-                .line("cluster-allow-replica-migration no")
-                .line("repl-ping-replica-period 1")
-                .line("repl-diskless-load swapdb")
-                .start()
-        };
-        let servers: Vec<Server> = (0..2 * PRIMARIES).map(|_| node()).collect();
-        for (at, server) in servers.iter().enumerate() {
-            server.client().expect(&format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1), "+OK");
-        }
-        for (server, slots) in servers.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
-            server.client().expect(&format!("CLUSTER ADDSLOTSRANGE {slots}"), "+OK");
-        }
-        for server in &servers[1..] {
-            servers[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", server.port()), "+OK");
+        let setup = Setup::default()
+            .line(&format!("cluster-node-timeout {NODE_TIMEOUT}"))
+            .line("cluster-require-full-coverage no")
+            .line("cluster-replica-validity-factor 0")
+            .line("cluster-allow-replica-migration no")
+            .line("repl-ping-replica-period 1")
+            .line("repl-diskless-load swapdb");
+        let mut servers = cluster_of(PRIMARIES, &setup);
+        for primary in 0..PRIMARIES {
+            servers.push(add_replica(&servers, primary, &setup));
         }
         let ports = Arc::new(RwLock::new(servers.iter().map(Server::port).collect()));
         let nodes = Nodes { servers, ports, down: None };
-        nodes.wait_agreed(2 * PRIMARIES);
-        for (at, server) in nodes.servers[PRIMARIES..].iter().enumerate() {
-            let id = answer(&mut nodes.servers[at].client(), "CLUSTER MYID");
-            server.client().expect(&format!("CLUSTER REPLICATE {id}"), "+OK");
-        }
         nodes.wait_healthy();
         nodes
     }
@@ -108,32 +93,24 @@ impl Nodes {
         self.running().find(|at| myself(&mut self.servers[*at].client()).primary.as_ref() == Some(&id))
     }
 
-    /// Waits until all running nodes agree on the nodes, their slots and their epochs.
-    fn wait_agreed(&self, count: usize) {
+    /// Waits until all nodes agree on the nodes and their slots.
+    fn wait_agreed(&self) {
         wait_until("the nodes to agree", || {
-            let views: Vec<BTreeMap<String, _>> = self
-                .running()
-                .map(|at| {
-                    let seen = seen_by(&mut self.servers[at].client());
-                    let primaries = seen.into_iter().map(|node| (node.id, (node.primary, node.epoch, node.slots)));
-                    primaries.collect()
-                })
-                .collect();
-            let all = |(_, _, slots): &(Option<String>, String, Vec<(u16, u16)>)| {
-                slots.iter().map(|(first, last)| u32::from(last - first) + 1).sum::<u32>()
+            let view = |at: usize| -> BTreeMap<String, _> {
+                let seen = seen_by(&mut self.servers[at].client());
+                seen.into_iter().map(|node| (node.id, node.slots)).collect()
             };
-            let covered: u32 = views[0].values().map(all).sum();
-            let is_one = views.iter().all(|view| {
-                view.len() == count && view.values().zip(views[0].values()).all(|(one, other)| one.2 == other.2)
-            });
-            (is_one && covered == 16_384).then_some(())
+            let views: Vec<_> = self.running().map(view).collect();
+            let covered = views[0].values().flatten().map(|(first, last)| usize::from(last - first) + 1).sum::<usize>();
+            let is_one = views.iter().all(|view| view.len() == 2 * PRIMARIES && *view == views[0]);
+            (is_one && covered == SLOTS).then_some(())
         });
     }
 
     /// Waits until all nodes run and agree, and each primary has a replica with all its data.
     pub fn wait_healthy(&self) {
         assert!(self.down.is_none(), "a node is down");
-        self.wait_agreed(2 * PRIMARIES);
+        self.wait_agreed();
         wait_until("three primaries, each with a replica", || {
             let primaries = self.primaries();
             let is_complete = primaries.len() == PRIMARIES

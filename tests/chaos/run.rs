@@ -4,6 +4,8 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use rollcall_testkit::EndOnDrop;
+
 /// A whole number from an environment variable, or `default`.
 pub fn setting(name: &str, default: u64) -> u64 {
     let Ok(value) = std::env::var(name) else { return default };
@@ -71,7 +73,7 @@ impl Run {
 
     /// Ends the run when the guard goes out of scope, also after a failure.
     pub fn end_on_drop(&self) -> EndOnDrop<'_> {
-        EndOnDrop(self)
+        EndOnDrop(&self.over)
     }
 
     pub fn acknowledged(&self, commands: u64, items: u64) {
@@ -89,14 +91,5 @@ impl Run {
     pub fn strangers(&self, count: u64) -> std::ops::Range<u64> {
         let first = self.strangers.fetch_add(count, SeqCst);
         first..first + count
-    }
-}
-
-/// The guard of [`Run::end_on_drop`].
-pub struct EndOnDrop<'a>(&'a Run);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.end();
     }
 }

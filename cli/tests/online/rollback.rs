@@ -8,7 +8,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{found, peer_server, tool, url};
-use rollcall_testkit::{Client, Server, Setup, wait_until};
+use rollcall_testkit::{Client, EndOnDrop, Server, Setup, wait_until};
 
 const KEYS: [&str; 4] = ["users", "tokens", "mails", "pages"];
 
@@ -59,15 +59,6 @@ impl Service {
     }
 }
 
-/// Stops the writers even if the test fails. Otherwise it would wait for their threads without end.
-struct AtEnd<'a>(&'a Service);
-
-impl Drop for AtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop.store(true, Ordering::Relaxed);
-    }
-}
-
 fn ours() -> Server {
     let (server, mut client) = Setup::default().args("bf-layout classic").start().with_client();
     for key in KEYS {
@@ -82,7 +73,7 @@ fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not(
     let (server, theirs) = (ours(), peer_server());
     let service = Service::default();
     std::thread::scope(|scope| {
-        let _end = AtEnd(&service);
+        let _end = EndOnDrop(&service.stop);
         for writer in 0..3 {
             let client = server.client();
             scope.spawn({
@@ -118,7 +109,7 @@ fn a_pause_holds_the_writers_back_and_lets_them_go() {
     let (server, theirs) = (ours(), peer_server());
     let service = Service::default();
     std::thread::scope(|scope| {
-        let _end = AtEnd(&service);
+        let _end = EndOnDrop(&service.stop);
         for writer in 0..2 {
             let client = server.client();
             scope.spawn({

@@ -17,6 +17,8 @@ mod reply;
 mod server;
 mod version;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 pub use client::{
     Client, add_many, deadline, error_text, excerpt, field, lines, matches, message, number, pack, pairs, patience,
     rows, shorten, show, sum, text, wait_until, with_items, words,
@@ -36,4 +38,13 @@ pub fn heeding_signals(program: &str) -> std::process::Command {
     let mut command = std::process::Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP", program]);
     command
+}
+
+/// Sets a flag when it goes out of scope, also after a failure: threads that write until then end too.
+pub struct EndOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }

@@ -13,7 +13,7 @@ use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, bytes, chunks, items, load, peer, peer_server, populate, said, with,
 };
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::{Client, Server, Setup, error_text, show, text, wait_until, words};
+use rollcall_testkit::{Client, EndOnDrop, Server, Setup, error_text, show, text, wait_until, words};
 
 /// The servers of the service, and the flags that control the writers.
 struct Service<'a> {
@@ -314,13 +314,4 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
     }
     assert_alike(&mut new, &mut old);
     assert_rollback(&ours, &peer);
-}
-
-/// Ends the writers when it goes out of scope, also after a failure.
-struct EndOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
