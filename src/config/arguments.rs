@@ -120,17 +120,4 @@ mod tests {
             "{reported}"
         );
     }
-
-    #[test]
-    fn arguments_of_valkey_bloom_are_distinguished_from_others() {
-        for name in ["bloom-capacity", "bf.bloom-fp-rate", "--bf.bloom-expansion", "BLOOM-TIGHTENING-RATIO", "bloom-x"]
-        {
-            let reported = valkey_bloom(name.as_bytes()).expect(name);
-            assert!(reported.contains(name) && reported.contains("docs/migrating.md"), "{reported}");
-        }
-        assert!(valkey_bloom(b"bloom-capacity").is_some_and(|reported| reported.contains("bf-initial-size")));
-        for name in ["bf-error-rate", "bloom", "blooms", "bf.", ""] {
-            assert_eq!(valkey_bloom(name.as_bytes()), None, "{name}");
-        }
-    }
 }

@@ -84,27 +84,3 @@ impl Prefix {
         TABLE[self as usize][verb as usize].event
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_where_they_are_looked_up() {
-        let name = |prefix: Prefix, verb| prefix.name(verb).text().to_str().unwrap();
-        assert_eq!(name(Prefix::Bf, Verb::Reserve), "BF.RESERVE");
-        assert_eq!(name(Prefix::Rf, Prefix::Rf.add_all()), "RF.MADD");
-        assert_eq!(name(Prefix::Lc, Prefix::Lc.add_all()), "LC.ADD");
-        assert_eq!(name(Prefix::Lc, Verb::Remove), "LC.REM");
-        assert_eq!(Prefix::Bf.event(Verb::Admit), c"bf.reject");
-        assert_eq!(name(Prefix::Rf, Verb::LoadChunk), "RF.LOADCHUNK");
-        for prefix in [Prefix::Bf, Prefix::Rf, Prefix::Lc] {
-            for verb in [Verb::Reserve, Verb::Add, Verb::Advance, Verb::Merge, Verb::Clear, Verb::LoadChunk] {
-                assert_eq!(name(prefix, verb).to_lowercase(), prefix.event(verb).to_str().unwrap());
-            }
-            for verb in [Verb::Insert, Verb::Madd] {
-                assert_eq!(prefix.event(verb), prefix.event(Verb::Add));
-            }
-        }
-    }
-}

@@ -8,12 +8,17 @@ use rollcall_testkit::{Client, Server, Setup, error_text, field, number, rows, s
 type Parameter = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const SETTABLE: [Parameter; 10] = [
-    ("bf-error-rate", "0.01", &["0.000000001", "0.999", "0.05"], &["0", "1", "-0.1", "2", "nan", "inf", "abc", ""]),
+    (
+        "bf-error-rate",
+        "0.01",
+        &["1e-300", "0.999999999999", "0.05"],
+        &["0", "1", "-0.1", "2", "nan", "inf", "1e400", "0.1x", ""],
+    ),
     (
         "bf-initial-size",
         "100",
         &["1", "1099511627776", "500"],
-        &["0", "-1", "1099511627777", "18446744073709551616", "abc", "1.5", ""],
+        &["0", "-1", "1099511627777", "18446744073709551616", "abc", "1.5", "1e3", "0x10", " 5", "+5", ""],
     ),
     ("bf-expansion-factor", "2", &["0", "32768", "4"], &["-1", "32769", "4294967298", "abc", ""]),
     ("lc-error-rate", "0.01", &["0.0025", "0.25", "0.02"], &["0.0024", "0.251", "0", "-1", "nan", "inf", "abc", ""]),
@@ -21,7 +26,7 @@ const SETTABLE: [Parameter; 10] = [
     ("lc-exact-bytes", "16384", &["1", "1048576", "65536"], &["0", "-1", "1048577", "4294967298", "abc", ""]),
     ("auto-create", "yes", &["no", "yes"], &["maybe", "1", ""]),
     ("huge-pages", "no", &["yes", "no"], &["always", "1", ""]),
-    ("bf-layout", "lines", &["lines"], &["squares", "line", ""]),
+    ("bf-layout", "lines", &["classic", "Lines"], &["squares", "line", ""]),
     // The server parses an empty text as 0.
     ("max-key-bytes", "0", &["1048576", "0", "8388608"], &["1048575", "1", "-1", "abc"]),
 ];
@@ -45,11 +50,11 @@ const OTHERS: [(&str, &str, &str); 12] = [
 /// What [`made_now`] reports under [`OTHERS`].
 const MADE_UNDER_OTHERS: &str = "0.05 500 4 / 0.02 10";
 
-/// Whether two values of an option are equal. Numbers are compared as numbers.
+/// Whether two values of an option are equal. Numbers are compared as numbers, and words in any case.
 fn same(a: &str, b: &str) -> bool {
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
+        _ => a.eq_ignore_ascii_case(b),
     }
 }
 

@@ -206,7 +206,7 @@ const VALKEY_BLOOM: [(&str, &str); 9] = [
     ("bloom-memory-usage-limit 1024", "use max-key-bytes"),
     ("bloom-use-random-seed no", "use hash-seed"),
     ("bloom-defrag-enabled no", "activedefrag"),
-    ("bloom-tightening-ratio 0.5", "no such option here"),
+    ("BLOOM-TIGHTENING-RATIO 0.5", "no such option here"),
     ("BF.BLOOM-CAPACITY 1000", "use bf-initial-size"),
     ("ERROR_RATE 0.02 --bf.bloom-capacity 1000", "use bf-initial-size"),
 ];
