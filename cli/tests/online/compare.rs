@@ -40,7 +40,7 @@ fn counters_agree_with_their_sets_within_their_errors() {
     // chance.
     for key in 0..60 {
         let size = 300 + key * 5700 / 60;
-        let words = crate::with_items(&format!("SREM set:{key}"), &format!("{key}:"), 0..size / 20);
+        let words = rollcall_testkit::with_items(&format!("SREM set:{key}"), &format!("{key}:"), 0..size / 20);
         client.call(&words);
     }
     tool(&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to])

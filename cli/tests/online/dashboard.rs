@@ -6,17 +6,19 @@ use serde_json::Value;
 
 use crate::pages::{Pages, Reply};
 use crate::{add_grown, peer_server, server_on, started, tool, url};
-use rollcall_testkit::{Client, Server, add_many, cluster, wait_until};
+use rollcall_testkit::{Client, Server, add_many, cluster, figures, wait_until};
 
 /// An interval between polls, in seconds, that no test reaches.
 const NEVER: &str = "3600";
 
+/// The JSON of `/api/state` once `is_so`.
+fn state_when(pages: &Pages, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    wait_until(what, || Some(json(&pages.get("/api/state"))["state"].take()).filter(&is_so))
+}
+
 /// The JSON of `/api/state` after the first poll.
 pub fn state(pages: &Pages) -> Value {
-    wait_until("the first look", || {
-        let state = json(&pages.get("/api/state"))["state"].take();
-        (state["looked"].is_u64()).then_some(state)
-    })
+    state_when(pages, "the first look", |state| state["looked"].is_u64())
 }
 
 /// Parses the body of an HTTP response.
@@ -75,10 +77,7 @@ fn answers_are_for_this_page_alone() {
     }
     assert_eq!(pages.get("/none").status, 404);
     // A server that was not reachable when the dashboard started.
-    let state = wait_until("the look to fail", || {
-        let state = json(&pages.get("/api/state"))["state"].take();
-        (state["is_unread"] == true).then_some(state)
-    });
+    let state = state_when(&pages, "the look to fail", |state| state["is_unread"] == true);
     assert!(state["looked"].is_null() && state["rows"].as_array().is_some_and(Vec::is_empty), "{state}");
     assert!(state["troubles"][0]["text"].as_str().is_some_and(|text| text.contains("cannot connect")), "{state}");
     assert_eq!(state["troubles"][0]["is_down"], true);
@@ -120,16 +119,12 @@ fn the_state_is_what_the_server_has() {
     for name in hostile.iter().filter(|name| !name.contains('"')).chain(&["\\xff\\x00\\n<b>", r#"a\"b\\c\'d`${e}"#]) {
         assert_eq!(row(&state, name)["items"], 1, "{name}");
     }
-    let info = client.text("INFO rollcall");
-    let field = |name: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(&format!("rollcall_{name}:")));
-        line.and_then(|value| value.trim().parse::<f64>().ok())
-    };
+    let figures = figures(&mut client);
     let totals = &state["totals"];
     assert_eq!(totals["is_whole"], true);
-    assert_eq!(totals["filters"].as_f64(), field("filters"));
-    assert_eq!(totals["counters"].as_f64(), field("counters"));
-    assert_eq!(totals["bytes"].as_f64(), field("allocated_bytes"));
+    assert_eq!(totals["filters"], figures["filters"]);
+    assert_eq!(totals["counters"], figures["counters"]);
+    assert_eq!(totals["bytes"], figures["allocated_bytes"]);
     assert_eq!(totals["items"].as_f64(), Some((client.int("BF.CARD grown") + client.int("BF.CARD fixed")) as f64));
     let members: i64 =
         shown.iter().filter(|row| row["kind"] == "counter").filter_map(|row| row["items"].as_i64()).sum();
@@ -200,20 +195,17 @@ fn keys_that_are_left_out_are_judged_in_turn() {
         let full = rows.filter(|row| row["findings"][0]["problem"] == "full");
         full.filter_map(|row| row["key"].as_str()).map(str::to_owned).collect()
     };
-    let until = |what: &str, wanted: &[&str], unjudged: u64| {
-        wait_until(what, || {
-            let state = json(&pages.get("/api/state"))["state"].take();
-            (found(&state) == wanted && state["unjudged"] == unjudged).then_some(state)
-        })
+    let until = |what: &str, wanted: &[&str]| {
+        state_when(&pages, what, |state| found(state) == wanted && state["unjudged"] == 0)
     };
-    let all = until("all to be judged", &["a:full", "count:07:full", "z:full"], 0);
+    let all = until("all to be judged", &["a:full", "count:07:full", "z:full"]);
     assert_eq!((all["rows"].as_array().map(Vec::len), &all["left_out"]), (Some(7), &Value::from(26)), "{all}");
     assert_eq!(series(&pages, row(&all, "z:full"))["items"][0], 10.0);
     // The finding of a deleted key disappears, and a new problem is found.
     client.expect("DEL count:07:full", "1");
     client.expect("BF.RESERVE count:20:full 0.01 10 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD count:20:full", "item:", 0..10);
-    until("the next round", &["a:full", "count:20:full", "z:full"], 0);
+    until("the next round", &["a:full", "count:20:full", "z:full"]);
 }
 
 #[test]
@@ -226,12 +218,8 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
     let before = state(&pages);
     assert_eq!((&before["is_unread"], before["troubles"].as_array().map(Vec::len)), (&Value::from(false), Some(0)));
     failing.shutdown("SHUTDOWN NOSAVE");
-    let until = |wanted: bool| {
-        wait_until("the server to be seen as it is", || {
-            let state = json(&pages.get("/api/state"))["state"].take();
-            (state["is_unread"] == wanted).then_some(state)
-        })
-    };
+    let until =
+        |wanted: bool| state_when(&pages, "the server to be seen as it is", |state| state["is_unread"] == wanted);
     let down = until(true);
     let since = down["troubles"][0]["since"].as_u64().expect("since when");
     assert!(since >= before["looked"].as_u64().expect("a time"), "{down}");
@@ -243,9 +231,8 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
     assert_eq!(until(true)["looked"], looked);
     let _again = start();
     // A poll may come after the server has started and before the key exists.
-    let back = wait_until("the key to be seen again", || {
-        let state = until(false);
-        state["rows"].as_array().is_some_and(|rows| !rows.is_empty()).then_some(state)
+    let back = state_when(&pages, "the key to be seen again", |state| {
+        state["is_unread"] == false && state["rows"].as_array().is_some_and(|rows| !rows.is_empty())
     });
     assert!(back["looked"].as_u64() > looked.as_u64() && back["troubles"].as_array().is_some_and(Vec::is_empty));
     // The curve has a gap for the time when the server was down.
@@ -278,9 +265,8 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
     }
     // One node stops. It is named, its keys keep their last figures, and the other nodes are polled.
     let gone = format!("127.0.0.1:{}", nodes.remove(0).port());
-    let without = wait_until("the node to be missed", || {
-        let state = json(&pages.get("/api/state"))["state"].take();
-        (state["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty())).then_some(state)
+    let without = state_when(&pages, "the node to be missed", |state| {
+        state["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty())
     });
     assert_eq!((&without["troubles"][0]["server"], &without["is_unread"]), (&Value::from(gone), &Value::from(false)));
     assert_eq!(without["rows"].as_array().map(Vec::len), Some(30));
@@ -324,10 +310,7 @@ fn the_rights_that_the_documents_name_are_enough() {
     // A server that answers with an error is in trouble, but not down.
     client.expect("ACL SETUSER watcher -scan", "+OK");
     let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);
-    let state = wait_until("the look to fail", || {
-        let state = json(&pages.get("/api/state"))["state"].take();
-        (state["is_unread"] == true).then_some(state)
-    });
+    let state = state_when(&pages, "the look to fail", |state| state["is_unread"] == true);
     let trouble = &state["troubles"][0];
     assert_eq!(trouble["is_down"], false, "{state}");
     assert!(trouble["text"].as_str().is_some_and(|text| text.contains("answered SCAN with: NOPERM")), "{state}");

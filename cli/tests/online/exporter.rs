@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::pages::Pages;
 use crate::stopped::Narrow;
-use crate::{peer_server, tool, tool_with, url};
-use rollcall_testkit::{Server, Setup, add_many, cluster, pairs, text, wait_until};
+use crate::{add_grown, add_partially_loaded, peer_server, tool, tool_with, url};
+use rollcall_testkit::{Server, Setup, add_many, cluster, figures, pairs, text, wait_until};
 
 /// The samples of a text, by metric name with labels.
 fn samples(text: &str) -> HashMap<String, f64> {
@@ -27,8 +27,7 @@ fn name(server: &Server) -> String {
 fn figures_are_those_of_the_server() {
     let server = Server::start();
     let (mut client, to, at) = (server.client(), url(&server), name(&server));
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(&mut client);
     client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
     client.cmd("BF.MADD full a b c");
     client.expect("BF.ADMIT full LIMIT 3 ITEMS d e", "[-1, -1]");
@@ -37,38 +36,40 @@ fn figures_are_those_of_the_server() {
     client.expect("LC.RESERVE window WINDOW 60", "+OK");
     let odd = b"odd \"\\\n\xff";
     client.call(&[&b"LC.ADD"[..], odd, b"a"]);
-    client.expect("BF.RESERVE large 0.01 10000", "+OK");
-    let header = client.chunks("BF", "large").remove(0);
-    client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
+    add_partially_loaded(&mut client);
     let out = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
     let all = samples(&out);
     let of = |name: &str, labels: &str| all.get(&format!("rollcall_{name}{{server=\"{at}\"{labels}}}")).copied();
     assert_eq!(of("up", ""), Some(1.0));
     // Every field of the module has a sample; a field that the module does not report has none.
-    let info = client.text("INFO rollcall");
-    let field = |name: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(&format!("rollcall_{name}:")));
-        line.and_then(|value| value.trim().parse::<f64>().ok())
+    let figures = figures(&mut client);
+    let field = |name: &str| figures.get(name).map(|&value| value as f64);
+    let assert_same = |metric: &str, labels: &str, name: &str| {
+        assert!(field(name).is_some() && of(metric, labels) == field(name), "{name}: {:?}", of(metric, labels));
     };
-    for plain in ["filters", "counters", "filters_not_served", "filters_items", "filters_capacity", "filters_grown"] {
-        assert!(field(plain).is_some() && of(plain, "") == field(plain), "{plain}: {:?}", of(plain, ""));
+    for name in ["filters", "counters", "filters_not_served", "filters_items", "filters_capacity", "filters_grown"]
+        .into_iter()
+        .chain(["filters_sub_filters", "allocated_bytes"])
+    {
+        assert_same(name, "", name);
     }
-    assert_eq!(of("filters", ""), Some(4.0));
-    assert_eq!((of("filters_growths_total", ""), field("filters_growths")), (Some(5.0), Some(5.0)));
-    for (family, rejected) in [("filter", 2.0), ("counter", 0.0)] {
-        assert_eq!(of("items_rejected_total", &format!(",family=\"{family}\"")), Some(rejected));
-        assert_eq!(field(&format!("{family}s_items_rejected")), Some(rejected));
+    for name in ["filters_growths", "counters_promotions"] {
+        assert_same(&format!("{name}_total"), "", name);
     }
+    assert_eq!((field("filters"), field("filters_growths")), (Some(4.0), Some(5.0)));
     for reason in ["corrupt", "full", "limit", "memory"] {
-        let label = format!(",reason=\"{reason}\"");
-        let said = field(&format!("rejected_{reason}"));
-        assert!(said.is_some() && of("rejected_total", &label) == said, "{reason}");
+        assert_same("rejected_total", &format!(",reason=\"{reason}\""), &format!("rejected_{reason}"));
     }
-    for form in ["lines", "classic", "windowed", "partially_loaded"] {
-        let label = format!(",family=\"filter\",form=\"{form}\"");
-        let said = field(&format!("filters_{form}"));
-        assert!(said.is_some() && of("values", &label) == said, "{form}");
-        assert_eq!(of("values_memory_bytes", &label), field(&format!("filters_{form}_bytes")), "{form}");
+    for (family, rejected, forms) in [("filter", 2.0, ["lines", "classic"]), ("counter", 0.0, ["exact", "estimate"])] {
+        for name in ["items_rejected", "advances"] {
+            assert_same(&format!("{name}_total"), &format!(",family=\"{family}\""), &format!("{family}s_{name}"));
+        }
+        assert_eq!(field(&format!("{family}s_items_rejected")), Some(rejected));
+        for form in forms.into_iter().chain(["windowed", "partially_loaded"]) {
+            let label = format!(",family=\"{family}\",form=\"{form}\"");
+            assert_same("values", &label, &format!("{family}s_{form}"));
+            assert_same("values_memory_bytes", &label, &format!("{family}s_{form}_bytes"));
+        }
     }
     // Keys.
     let key = |metric: &str, key: &str, kind: &str| of(metric, &format!(",key=\"{key}\",kind=\"{kind}\""));
@@ -256,8 +257,7 @@ fn every_primary_of_a_cluster_has_its_figures() {
 #[test]
 fn a_server_of_redisbloom_has_figures_of_its_keys() {
     let (theirs, mut client) = peer_server().with_client();
-    client.expect("BF.RESERVE grown 0.01 100", "+OK");
-    add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
+    add_grown(&mut client);
     let out = tool(&["exporter", "--once", "--pattern", "*", "--url", &url(&theirs)]).expect(0).out;
     let (all, at) = (samples(&out), name(&theirs));
     let key = format!("{{server=\"{at}\",key=\"grown\",kind=\"classic\"}}");

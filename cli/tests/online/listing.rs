@@ -1,7 +1,7 @@
 //! Tests the keys and findings that `top` lists.
 
-use crate::{add_grown, add_partially_loaded, peer, peer_server, started, tool, url, with_items};
-use rollcall_testkit::{Client, Server, Setup, add_many, wait_until};
+use crate::{add_grown, add_partially_loaded, peer, peer_server, started, tool, url};
+use rollcall_testkit::{Client, Server, Setup, add_many, wait_until, with_items};
 
 /// A regression test: filters with high error rates rejected new items while their findings were only `nearly-full`.
 #[test]

@@ -131,11 +131,6 @@ pub fn server_on(socket: &str) -> Server {
     server
 }
 
-/// The words of `line`, followed by one item for each number of `range`: `prefix` and the number.
-pub fn with_items(line: &str, prefix: &str, range: std::ops::Range<u64>) -> Vec<String> {
-    rollcall_testkit::with_items(line, prefix, range)
-}
-
 /// Adds the filter `grown`, which has so many sub-filters that there is a finding about it.
 pub fn add_grown(client: &mut Client) {
     client.expect("BF.RESERVE grown 0.01 100", "+OK");

@@ -140,20 +140,9 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     becomes(&prometheus, "ALERTS{alertname=\"RollcallPartiallyLoaded\"}", 1.0);
     // The numbers of INFO arrive in Prometheus unchanged.
     for (promql, field) in rows(
-        "rollcall_filters => filters; rollcall_counters => counters; rollcall_allocated_bytes => allocated_bytes
-         rollcall_filters_items => filters_items; rollcall_filters_capacity => filters_capacity
-         rollcall_filters_sub_filters => filters_sub_filters; rollcall_filters_grown => filters_grown
-         rollcall_filters_growths_total => filters_growths; rollcall_counters_promotions_total => counters_promotions
+        "rollcall_filters => filters; rollcall_filters_growths_total => filters_growths
          rollcall_rejected_total{reason=\"full\"} => rejected_full
-         rollcall_values{family=\"filter\",form=\"lines\"} => filters_lines
-         rollcall_values{family=\"filter\",form=\"classic\"} => filters_classic
-         rollcall_values{family=\"filter\",form=\"windowed\"} => filters_windowed
-         rollcall_values{family=\"filter\",form=\"partially_loaded\"} => filters_partially_loaded
-         rollcall_values{family=\"counter\",form=\"estimate\"} => counters_estimate
-         rollcall_values_memory_bytes{family=\"filter\",form=\"lines\"} => filters_lines_bytes
          rollcall_values_memory_bytes{family=\"counter\",form=\"windowed\"} => counters_windowed_bytes
-         rollcall_advances_total{family=\"counter\"} => counters_advances
-         rollcall_items_rejected_total{family=\"filter\"} => filters_items_rejected
          rollcall_server_memory_max_bytes => ",
     ) {
         let field = if field.is_empty() { "maxmemory".to_owned() } else { format!("rollcall_{field}") };
