@@ -1,18 +1,18 @@
 //! The trait of filters and counters, so that one set of checks applies to both.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter};
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::{Counter, diff_card, inter_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Value;
-use rollcall_core::persist;
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::persist::{Partial, rdb, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialCounter};
 use rollcall_core::window::Time;
 
-use crate::fields::{Field, Fields, written};
+use crate::fields::Field;
 use crate::input::{Input, item};
 use crate::limit::Limit;
 use crate::made;
+use crate::values::{load_filter, load_ours, rdb_of, rdb_of_filter, same_dump};
 
 /// Number of items that every value is asked about, whether or not the value has them.
 const ASKED: usize = 16;
@@ -21,12 +21,22 @@ const ASKED: usize = 16;
 const TIMES: [Time; 4] = [Time::Reached, Time::At(0), Time::At(1_800_000_000), Time::At(u64::MAX)];
 
 /// A filter or a counter, as the fuzz targets use it.
-pub trait Family: Value + Value {
-    /// Makes a value from the input, with the items that the input chooses.
+pub trait Family: Value {
+    /// Makes an empty value from the input.
     ///
     /// # Errors
     /// If the input chooses invalid parameters, or if the value would exceed `limit`.
-    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error>;
+    fn empty(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error>;
+
+    /// Makes a value from the input, with the items that the input chooses.
+    ///
+    /// # Errors
+    /// Those of [`Self::empty`].
+    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error> {
+        let mut value = Self::empty(input, limit)?;
+        made::fill(&mut value, input, limit);
+        Ok(value)
+    }
 
     /// Returns an equal value.
     fn copy(&self) -> Self;
@@ -50,24 +60,9 @@ pub trait Family: Value + Value {
     fn check_answers(&self);
 }
 
-/// Reads an RDB value in Rollcall's format to its end.
-///
-/// # Errors
-/// If loading fails.
-pub fn load_ours<L: Partial>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
-    let mut source = Fields(fields);
-    let loading = rdb::load(&mut source, limit)?;
-    all_read(source)?;
-    Ok(loading)
-}
-
-fn all_read(source: Fields<'_>) -> Result<(), Error> {
-    if source.0.is_empty() { Ok(()) } else { Err(Error::corrupt("value", "the end", source.0.len())) }
-}
-
 impl Family for BloomFilter {
-    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error> {
-        made::filter(input, limit)
+    fn empty(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error> {
+        made::empty_filter(input, limit)
     }
 
     fn copy(&self) -> Self {
@@ -79,20 +74,11 @@ impl Family for BloomFilter {
     }
 
     fn save(&self) -> Vec<Field> {
-        match self.layout() {
-            BitLayout::Classic => written(|sink| redisbloom::save_rdb(self, sink)),
-            BitLayout::Lines => written(|sink| rdb::save(self, sink)),
-        }
+        rdb_of_filter(self)
     }
 
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
-        if self.layout() == BitLayout::Lines {
-            return load_ours::<<Self as Value>::Partial>(fields, limit)?.finish();
-        }
-        let mut source = Fields(fields);
-        let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit)?;
-        all_read(source)?;
-        Ok(filter)
+        load_filter(self.layout(), fields, limit)
     }
 
     fn check_answers(&self) {
@@ -118,8 +104,8 @@ impl Family for BloomFilter {
 }
 
 impl Family for Counter {
-    fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error> {
-        made::counter(input, limit)
+    fn empty(input: &mut Input<'_>, _limit: &Limit) -> Result<Self, Error> {
+        made::empty_counter(input)
     }
 
     fn copy(&self) -> Self {
@@ -128,15 +114,15 @@ impl Family for Counter {
 
     fn is_same(&self, other: &Self) -> bool {
         let state = |counter: &Self| (*counter.params(), counter.is_exact(), counter.estimate().to_bits());
-        state(self) == state(other) && persist::dump(self).eq(persist::dump(other))
+        state(self) == state(other) && same_dump(self, other)
     }
 
     fn save(&self) -> Vec<Field> {
-        written(|sink| rdb::save(self, sink))
+        rdb_of(self)
     }
 
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
-        load_ours::<<Self as Value>::Partial>(fields, limit)?.finish()
+        load_ours(fields, limit).and_then(PartialCounter::finish)
     }
 
     fn check_answers(&self) {

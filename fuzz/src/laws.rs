@@ -2,12 +2,11 @@
 
 use rollcall_core::persist;
 use rollcall_core::unstable::heap::Mover;
-use rollcall_core::unstable::persist::{Partial, dump_partial, push_chunk, rdb, scandump};
+use rollcall_core::unstable::persist::{Partial, dump_partial, push_chunk, scandump};
 
-use crate::family::{Family, load_ours};
-use crate::fields::written;
+use crate::family::Family;
 use crate::limit::Limit;
-use crate::values::payload_of;
+use crate::values::{load_ours, payload_of, rdb_of, rdb_of_loading};
 
 /// Size limit for loading a value again, in bytes. Every value that is checked is smaller.
 const LOADED_BYTES: u64 = 64 << 20;
@@ -60,8 +59,9 @@ fn check_stored<T: Family>(value: &T) {
     assert!(is_same(persist::load(chunks, &limit).expect("what SCANDUMP says loads")));
     assert!(is_same(value.load(&value.save(), &limit).expect("what is saved loads")));
     // Any filter can also be stored as Rollcall's own data type.
-    let fields = written(|sink| rdb::save(value, sink));
-    assert!(is_same(load_ours::<T::Partial>(&fields, &limit).and_then(|all| all.finish()).expect("so does ours")));
+    assert!(is_same(
+        load_ours::<T::Partial>(&rdb_of(value), &limit).and_then(|all| all.finish()).expect("so does ours")
+    ));
 }
 
 /// Checks that a value can be loaded in two parts, and that it can be saved and loaded in between.
@@ -91,8 +91,7 @@ pub fn check_loading<L: Partial>(loading: &L) {
         return;
     }
     let limit = Limit::of(LOADED_BYTES);
-    let fields = written(|sink| rdb::save_partial(loading, sink));
-    let stored: L = load_ours(&fields, &limit).expect("what is saved loads");
+    let stored: L = load_ours(&rdb_of_loading(loading), &limit).expect("what is saved loads");
     let mut again = L::begin(loading.header(), &limit).expect("its own header");
     for (next, chunk) in dump_partial(loading).skip(1) {
         push_chunk(&mut again, next, &chunk).expect("its own chunk");

@@ -3,7 +3,7 @@
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
-use rollcall_core::live::Value;
+use rollcall_core::live::{Live, Value};
 use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::bloom::classic::{Rules, Shape};
 use rollcall_core::window::{ClockSource, Time, Window};
@@ -75,32 +75,12 @@ pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
     counter.with_window(window.with_volatile(seconds % 2 == 1), first_slice(input))
 }
 
-/// A filter with the items that the input chooses. Items that the filter rejects are left out.
-///
-/// # Errors
-/// The errors of [`empty_filter`].
-pub fn filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
-    let mut filter = empty_filter(input, limit)?;
+/// Adds the items that the input chooses, and moves the window. Items that the value rejects are left out.
+pub fn fill<T: Value>(value: &mut T, input: &mut Input<'_>, limit: &Limit) {
     for _ in 0..input.choice(ROUNDS) {
-        let _ = filter.live(Time::Reached).add_all(items_of(&input.items()), limit, |_| {});
-        if let Some(newest) = filter.newest_slice() {
-            filter.advance(newest.saturating_add(input.byte().into()));
+        let _ = Live::new(value, Time::Reached).add_all(items_of(&input.items()), limit, |_| {});
+        if let Some(newest) = value.newest_slice() {
+            value.advance(newest.saturating_add(input.byte().into()));
         }
     }
-    Ok(filter)
-}
-
-/// A counter with the members that the input chooses. Members that the counter rejects are left out.
-///
-/// # Errors
-/// The errors of [`empty_counter`].
-pub fn counter(input: &mut Input<'_>, limit: &Limit) -> Result<Counter, Error> {
-    let mut counter = empty_counter(input)?;
-    for _ in 0..input.choice(ROUNDS) {
-        let _ = counter.live(Time::Reached).add_all(items_of(&input.items()), limit, |_| {});
-        if let Some(newest) = counter.newest_slice() {
-            counter.advance(newest.saturating_add(input.byte().into()));
-        }
-    }
-    Ok(counter)
 }

@@ -1,22 +1,14 @@
 //! Builds RedisBloom's filters and headers field by field, and damages them. The server tests use this module too.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
-use rollcall_core::live::Value;
-use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::Rules;
 use rollcall_core::window::Time;
 
 pub use crate::fields::{Field, Fields, written};
+pub use crate::values::{Dump, dump_of};
 
 use Field::{Double, String as Bytes, Unsigned};
-
-pub type Dump = Vec<(u64, Vec<u8>)>;
-
-/// The chunks of a dump, each as a separate vector.
-pub fn dump_of<T: Value>(value: &T) -> Dump {
-    persist::dump(value).map(|(next, chunk)| (next, chunk.into_owned())).collect()
-}
 
 pub fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
     Params { error_rate, capacity, expansion, seed: 0 }

@@ -5,7 +5,7 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::persist;
-use rollcall_core::size_limit::Unlimited;
+use rollcall_core::size_limit::{SizeLimit, Unlimited};
 use rollcall_core::unstable::persist::{Partial, PartialFilter, dump_partial, push_chunk, rdb, redisbloom};
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -32,20 +32,23 @@ pub fn reload<T: Value>(value: &T) -> T {
     persist::load(persist::dump(value), &Unlimited).unwrap()
 }
 
-/// Loads an RDB value, complete or not, and checks that no field is left over.
-pub fn load_rdb<L: Partial>(fields: &[Field]) -> Result<L, Error> {
+/// Loads an RDB value in Rollcall's format, complete or not.
+///
+/// # Errors
+/// If loading fails, or with [`Error::Corrupt`] if fields are left over.
+pub fn load_ours<L: Partial>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
     let mut source = Fields(fields);
-    let loading = rdb::load(&mut source, &Unlimited)?;
-    assert!(source.0.is_empty(), "{:?}", source.0);
-    Ok(loading)
+    let loading = rdb::load(&mut source, limit)?;
+    all_read(source).map(|()| loading)
 }
 
-/// Loads a filter from an RDB value in RedisBloom's encoding version 4, and checks that no field is left over.
-pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
-    let mut source = Fields(fields);
-    let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited)?;
-    assert!(source.0.is_empty(), "{:?}", source.0);
-    Ok(filter)
+fn all_read(source: Fields<'_>) -> Result<(), Error> {
+    if source.0.is_empty() { Ok(()) } else { Err(Error::corrupt("value", "the end", source.0.len())) }
+}
+
+/// Like [`load_ours`], without a limit.
+pub fn load_rdb<L: Partial>(fields: &[Field]) -> Result<L, Error> {
+    load_ours(fields, &Unlimited)
 }
 
 /// The RDB value of a complete value, in Rollcall's format.
@@ -68,10 +71,17 @@ pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
 
 /// Loads the filter that [`rdb_of_filter`] saved.
 pub fn filter_of_rdb(layout: bloom::BitLayout, fields: &[Field]) -> Result<BloomFilter, Error> {
-    match layout {
-        bloom::BitLayout::Lines => load_rdb::<PartialFilter>(fields)?.finish(),
-        bloom::BitLayout::Classic => load_rdb_classic(fields),
+    load_filter(layout, fields, &Unlimited)
+}
+
+/// Like [`filter_of_rdb`], with a limit.
+pub fn load_filter(layout: bloom::BitLayout, fields: &[Field], limit: &impl SizeLimit) -> Result<BloomFilter, Error> {
+    if layout == bloom::BitLayout::Lines {
+        return load_ours::<PartialFilter>(fields, limit)?.finish();
     }
+    let mut source = Fields(fields);
+    let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit)?;
+    all_read(source).map(|()| filter)
 }
 
 /// A partially loaded value that has received the first `bytes` bytes of the payload of `value`.

@@ -10,12 +10,13 @@ use rollcall_core::unstable::persist::{Partial, rdb as ours};
 use rollcall_core::unstable::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 
 use super::{rdb, redisbloom};
-use crate::family::{Family, load_ours};
+use crate::family::Family;
 use crate::fields::Fields;
 use crate::forge;
 use crate::input::Input;
 use crate::limit::Limit;
 use crate::payload::{FOOTER_BYTES, Form, decode, encode_as, forge as with_checksum, module_value, split};
+use crate::values::load_ours;
 
 /// The data types of payloads; the last two are not ours.
 const TYPES: [&str; 5] = [TYPE_OF_LINES, TYPE_OF_COUNTERS, TYPE_OF_CLASSIC, "MBbloomCF", "RCfilter_"];

@@ -6,13 +6,14 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::unstable::persist::{Partial, rdb as ours};
 
-use crate::family::{Family, load_ours};
+use crate::family::Family;
 use crate::fields::Field;
 use crate::forge::{self, Raw};
 use crate::input::Input;
 use crate::laws;
 use crate::limit::Limit;
 use crate::made::MADE_BYTES;
+use crate::values::{cut_after, load_ours, rdb_of, rdb_of_loading};
 
 /// Loads an RDB value in Rollcall's format: a saved value after changes, or the bytes of the input.
 pub fn rdb(data: &[u8]) {
@@ -72,8 +73,7 @@ fn of_header<L: Partial>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Fie
 
 /// The RDB value of a complete or partially loaded value, after changes. Mostly the checksums are corrected afterwards.
 fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
-    let mut fields =
-        if input.flag() { partial(&value, cut) } else { crate::fields::written(|sink| ours::save(&value, sink)) };
+    let mut fields = if input.flag() { partial(&value, cut) } else { rdb_of(&value) };
     if let Some(Field::String(header)) = fields.first_mut() {
         forge::change_header(input, header);
     }
@@ -89,13 +89,10 @@ fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
     fields
 }
 
-/// The RDB value of a partially loaded value.
+/// The RDB value of a partially loaded value, or of a complete one whose header has the whole payload.
 fn partial<T: Value>(value: &T, cut: u64) -> Vec<Field> {
-    let mut loading = T::Partial::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
-    if loading.total_bytes() == 0 {
-        return crate::fields::written(|sink| ours::save(value, sink));
+    match value.payload().len() {
+        0 => rdb_of(value),
+        bytes => rdb_of_loading(&cut_after(value, cut % bytes)),
     }
-    let payload = value.payload().up_to(cut % loading.total_bytes());
-    payload.pieces(1000).for_each(|(_, piece)| loading.push(&piece).expect("a part of the payload"));
-    crate::fields::written(|sink| ours::save_partial(&loading, sink))
 }
