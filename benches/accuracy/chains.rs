@@ -5,7 +5,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::hash::Hash128;
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::claims::{Cell, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
 use crate::filters::stated_claim;
 use crate::random::Random;
@@ -77,14 +77,13 @@ fn life(params: Params, name: &str, trial: u64) -> Vec<Moment> {
 
 /// Measures filters that grow to a hundred times their capacity.
 pub fn growth(run: &mut Run) -> Findings {
-    let labels = GROWTH.map(|growth| format!("{growth}x"));
-    let mut heads = vec!["p", "capacity", "EXPANSION"];
-    heads.extend(labels.iter().map(String::as_str));
-    let mut rates = Table::new("Rate over p, at most 1; columns: items over the capacity", &heads);
-    let mut stated = Table::new(
+    let table = |title: &str| {
+        Table::with_labels(title, &["p", "capacity", "EXPANSION"], GROWTH.map(|growth| format!("{growth}x")))
+    };
+    let mut rates = table("Rate over p, at most 1; columns: items over the capacity");
+    let mut stated = table(
         "BF.INFO FPR over the rate, 1 to within 0.01, half full 0.025, from p = 0.3 on 0.015; columns: \
          items over the capacity",
-        &heads,
     );
     let mut last = Table::new("At 100x", &["p", "capacity", "EXPANSION", "sub-filters", "BF.CARD - items"]);
     let mut lines = Vec::new();
@@ -104,7 +103,7 @@ pub fn growth(run: &mut Run) -> Findings {
         for (index, growth) in GROWTH.iter().enumerate() {
             let rate = of(index, |moment| moment.rate).over(error_rate);
             points.push((*growth, rate.value));
-            rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
+            rate_row.push(Cell::brief(Claim::AtMost(1.0), rate, Unit::Plain(3)));
             let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
             // At error rates from [`ASKED_FROM`] on, false positives of sub-filters coincide, so the reported rate is
             // too low. Below capacity, lines differ in load by chance.
@@ -113,12 +112,12 @@ pub fn growth(run: &mut Run) -> Findings {
                 Claim::Near(..) if *growth < 1.0 => Claim::Near(1.0, 0.025),
                 claim => claim,
             };
-            stated_row.push(Cell::Brief(Check::new(claim, quotient(&pairs), Unit::Plain(3))));
+            stated_row.push(Cell::brief(claim, quotient(&pairs), Unit::Plain(3)));
         }
         let end = GROWTH.len() - 1;
         last_row.push(lives[0][end].sub_filters.to_string().into());
         let counted = of(end, |moment| moment.counted);
-        last_row.push(Cell::Full(Check::new(Claim::Near(0.0, error_rate), counted, Unit::Percent(3))));
+        last_row.push(Cell::full(Claim::Near(0.0, error_rate), counted, Unit::Percent(3)));
         rates.push(rate_row);
         stated.push(stated_row);
         last.push(last_row);

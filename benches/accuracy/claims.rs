@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use crate::trials::Measured;
+use rollcall_core::counting::Estimated;
+
+use crate::trials::{Measured, error_of_share, share};
 use rollcall_bench_output::markdown;
 use rollcall_bench_output::plot;
 
@@ -12,6 +14,9 @@ const SIGMAS: f64 = 3.0;
 
 /// The largest probability that a quick run rejects a true claim by chance.
 const FALSE_ALARM: f64 = 0.01;
+
+/// The least share of trials in which two standard errors cover the true number.
+pub const LEAST_COVERED: f64 = 0.88;
 
 static BOUND: OnceLock<f64> = OnceLock::new();
 
@@ -91,9 +96,13 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check of one figure against its claim.
-    pub fn new(claim: Claim, measured: Measured, unit: Unit) -> Check {
-        Check { claim, measured, unit }
+    /// The check that two standard errors of the replies, each with the true number, cover it often enough.
+    pub fn covered(replies: impl ExactSizeIterator<Item = (Estimated, u64)>) -> Check {
+        let trials = replies.len();
+        let is_covered =
+            |(reply, truth): (Estimated, u64)| reply.count().abs_diff(truth) as f64 <= 2.0 * reply.standard_error;
+        let measured = share(replies.map(is_covered)).or(error_of_share(trials, LEAST_COVERED));
+        Check { claim: Claim::AtLeast(LEAST_COVERED), measured, unit: Unit::Percent(1) }
     }
 
     /// Number of standard errors by which the figure exceeds the claim; negative if the figure is below the claim.
@@ -163,6 +172,18 @@ pub enum Cell {
     Brief(Check),
 }
 
+impl Cell {
+    /// A [`Cell::Full`] of one figure.
+    pub fn full(claim: Claim, measured: Measured, unit: Unit) -> Cell {
+        Cell::Full(Check { claim, measured, unit })
+    }
+
+    /// A [`Cell::Brief`] of one figure.
+    pub fn brief(claim: Claim, measured: Measured, unit: Unit) -> Cell {
+        Cell::Brief(Check { claim, measured, unit })
+    }
+}
+
 impl From<&str> for Cell {
     fn from(text: &str) -> Cell {
         Cell::Text(text.to_owned())
@@ -189,7 +210,13 @@ const LONGEST_SHOWN: usize = 24;
 impl Table {
     /// A table without rows. For a full check, `heads` has the head of the column with the measured figure.
     pub fn new(title: impl Into<String>, heads: &[&str]) -> Table {
-        Table { title: title.into(), heads: heads.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
+        Self::with_labels(title, heads, [])
+    }
+
+    /// A table without rows, which has a column for each of `labels` after those of `heads`.
+    pub fn with_labels(title: impl Into<String>, heads: &[&str], labels: impl IntoIterator<Item = String>) -> Table {
+        let heads = heads.iter().map(|&head| head.to_owned()).chain(labels).collect();
+        Table { title: title.into(), heads, rows: Vec::new() }
     }
 
     /// Adds a row.

@@ -4,7 +4,7 @@
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members, thousands};
+use crate::claims::{Cell, Claim, Findings, LEAST_COVERED, Table, Unit, members, thousands};
 use crate::random::Random;
 use crate::segments::{Kind, add};
 use crate::trials::{Run, error_of_rms, error_of_share, mean, rms, share};
@@ -29,8 +29,6 @@ const STATED_WITHIN: f64 = 0.02;
 const MOST_BIAS: f64 = 0.1;
 /// Half a member: rounding may change every reply by this amount.
 const ROUNDING: f64 = 0.5;
-/// The least share of trials that two standard errors cover in all cases.
-const LEAST_COVERED: f64 = 0.88;
 /// If at least this number of members share a slot with another member, errors are roughly normal and far above one
 /// member.
 const NORMAL_FROM: f64 = 300.0;
@@ -145,11 +143,11 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
     vec![
         Cell::Text(kind.params.error_rate.to_string()),
         Cell::Text(members(number)),
-        Cell::Full(Check::new(promised(Claim::AtMost(most)), error.or(of_rms * stated), Unit::Percent(3))),
-        Cell::Brief(Check::new(promised(near), error.over(stated).or(of_rms), Unit::Plain(3))),
-        Cell::Brief(Check::new(promised(unbiased), mean(errors).over(stated).or(of_mean), Unit::Plain(3))),
-        Cell::Brief(Check::new(normal(0), covered(0, NORMAL[0]), Unit::Percent(1))),
-        Cell::Brief(Check::new(normal(1), covered(1, LEAST_COVERED), Unit::Percent(1))),
+        Cell::full(promised(Claim::AtMost(most)), error.or(of_rms * stated), Unit::Percent(3)),
+        Cell::brief(promised(near), error.over(stated).or(of_rms), Unit::Plain(3)),
+        Cell::brief(promised(unbiased), mean(errors).over(stated).or(of_mean), Unit::Plain(3)),
+        Cell::brief(normal(0), covered(0, NORMAL[0]), Unit::Percent(1)),
+        Cell::brief(normal(1), covered(1, LEAST_COVERED), Unit::Percent(1)),
     ]
 }
 
@@ -196,8 +194,8 @@ pub fn steps(run: &mut Run) -> Findings {
             format!("{error_rate}").into(),
             thousands(u64::from(exact_limit)).into(),
             thousands(trials).into(),
-            Cell::Full(Check::new(Claim::Never, at_step, Unit::Percent(1))),
-            Cell::Brief(Check::new(Claim::Never, later, Unit::Percent(1))),
+            Cell::full(Claim::Never, at_step, Unit::Percent(1)),
+            Cell::brief(Claim::Never, later, Unit::Percent(1)),
             thousands(largest).into(),
         ]);
     }
@@ -228,12 +226,12 @@ pub fn simulation(run: &mut Run) -> Findings {
         table.push(vec![
             format!("{error_rate}").into(),
             members(number).into(),
-            Cell::Full(Check::new(
+            Cell::full(
                 Claim::Near(1.0, 0.0),
                 rms(&real).quotient(rms(&drawn)).or(of_real.hypot(of_drawn)),
                 Unit::Plain(3),
-            )),
-            Cell::Brief(Check::new(Claim::Near(0.0, 0.0), apart.or(of_means), Unit::Plain(3))),
+            ),
+            Cell::brief(Claim::Near(0.0, 0.0), apart.or(of_means), Unit::Plain(3)),
         ]);
     }
     Findings { tables: vec![table], ..Findings::default() }

@@ -3,9 +3,9 @@
 use rollcall_core::counting::{Counter, Estimated, diff_card};
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::claims::{Cell, Check, Claim, Findings, LEAST_COVERED, Table, Unit, members};
 use crate::segments::{Kind, add};
-use crate::trials::{Run, error_of_share, mean, rms, share};
+use crate::trials::{Run, mean, rms, share};
 use rollcall_bench_output::plot::{self, Line};
 
 const DEFAULT: f64 = 0.01;
@@ -15,15 +15,8 @@ const FINE: f64 = 0.0025;
 /// The share by which the root mean square may exceed the reported error.
 const STATED_WITHIN: f64 = 0.05;
 
-/// The least share of trials in which two standard errors cover a difference.
-const LEAST_COVERED: f64 = 0.88;
-
 /// Numbers of members that only the first counter has.
 const MISSING: [u64; 9] = [1, 2, 3, 5, 20, 100, 1_000, 10_000, 100_000];
-
-fn is_covered(difference: &Estimated, missing: u64) -> bool {
-    difference.count().abs_diff(missing) as f64 <= 2.0 * difference.standard_error
-}
 
 fn difference(one: &Counter, other: &Counter) -> Estimated {
     diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).expect("counters of one seed")
@@ -42,25 +35,19 @@ fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec
 }
 
 fn coverage(all: &[Vec<Estimated>]) -> Vec<Check> {
-    let covered = |(index, &missing): (usize, &u64)| {
-        let measured = share(all.iter().map(|differences| is_covered(&differences[index], missing)))
-            .or(error_of_share(all.len(), LEAST_COVERED));
-        Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))
-    };
-    MISSING.iter().enumerate().map(covered).collect()
+    let of =
+        |(index, &missing): (usize, &u64)| Check::covered(all.iter().map(|differences| (differences[index], missing)));
+    MISSING.iter().enumerate().map(of).collect()
 }
 
 /// Measures how often two standard errors of LC.DIFFCARD cover the true difference.
 pub fn coverages(run: &mut Run) -> Findings {
-    let mut heads = vec!["members of B"];
-    let labels = MISSING.map(members);
-    heads.extend(labels.iter().map(String::as_str));
     let mut findings = Findings::default();
     let mut lines = Vec::new();
     for error_rate in [DEFAULT, COARSE, FINE] {
         let kind = Kind::new(error_rate);
         let title = format!("ERROR {error_rate}; columns: members of A that B lacks");
-        let mut table = Table::new(title, &heads);
+        let mut table = Table::with_labels(title, &["members of B"], MISSING.map(members));
         for base in [1_000, 2_500, 10_000, 50_000, 200_000, 1_000_000] {
             let all = run.map(run.trials(if base > 100_000 { 300 } else { 1_000 }), |trial| {
                 let other = kind.filled(trial, 0..base);
@@ -119,15 +106,10 @@ fn exact_against_large(run: &mut Run) -> Table {
         let of_large = all_in_large(run, large);
         table.push(vec![
             format!("ERROR {error_rate}").into(),
-            Cell::Full(Check::new(Claim::AtMost((1.0 + STATED_WITHIN) * of_large), rms(&errors), Unit::Plain(2))),
-            Cell::Brief(Check::new(Claim::Nothing, stated, Unit::Plain(2))),
-            Cell::Brief(Check::new(Claim::AtMost(1.0 + STATED_WITHIN), rms(&errors).quotient(stated), Unit::Plain(3))),
-            Cell::Brief(Check::new(
-                Claim::AtLeast(LEAST_COVERED),
-                share(all.iter().map(|difference| is_covered(difference, 100)))
-                    .or(error_of_share(all.len(), LEAST_COVERED)),
-                Unit::Percent(1),
-            )),
+            Cell::full(Claim::AtMost((1.0 + STATED_WITHIN) * of_large), rms(&errors), Unit::Plain(2)),
+            Cell::brief(Claim::Nothing, stated, Unit::Plain(2)),
+            Cell::brief(Claim::AtMost(1.0 + STATED_WITHIN), rms(&errors).quotient(stated), Unit::Plain(3)),
+            Cell::Brief(Check::covered(all.iter().map(|&difference| (difference, 100)))),
         ]);
     }
     table
@@ -151,18 +133,13 @@ fn small_against_large(run: &mut Run) -> Table {
             (difference(&one, &other), one.count())
         });
         let errors: Vec<f64> = all.iter().map(|(difference, _)| difference.count() as f64 - small as f64).collect();
-        let covered = share(all.iter().map(|(difference, _)| is_covered(difference, small)));
         let above = share(all.iter().map(|(difference, count)| difference.count() > *count));
         table.push(vec![
             members(small).into(),
             members(large).into(),
-            Cell::Full(Check::new(Claim::AtMost(most), rms(&errors), Unit::Plain(1))),
-            Cell::Brief(Check::new(
-                Claim::AtLeast(LEAST_COVERED),
-                covered.or(error_of_share(all.len(), LEAST_COVERED)),
-                Unit::Percent(1),
-            )),
-            Cell::Brief(Check::new(Claim::Never, above, Unit::Percent(1))),
+            Cell::full(Claim::AtMost(most), rms(&errors), Unit::Plain(1)),
+            Cell::Brief(Check::covered(all.iter().map(|&(difference, _)| (difference, small)))),
+            Cell::brief(Claim::Never, above, Unit::Percent(1)),
         ]);
     }
     table

@@ -8,7 +8,7 @@ use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::hash::hash128;
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::claims::{Cell, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
 use crate::random::Random;
 use crate::trials::{Measured, Run, deviation, mean, quotient, share};
@@ -31,14 +31,31 @@ fn full(error_rate: f64, capacity: u64, trial: u64) -> SubFilter {
     filter
 }
 
+/// A filter of an error rate, a capacity and an expansion that has taken at most `most` items of a trial until it was
+/// full, and their number.
+fn filled(
+    layout: BitLayout,
+    (error_rate, capacity, expansion): (f64, u64, u32),
+    trial: u64,
+    most: u64,
+) -> (BloomFilter, usize) {
+    let params = Params { error_rate, capacity, expansion, seed: 0 };
+    let mut filter = BloomFilter::new(layout, params, &Unlimited).expect("memory");
+    let mut add = |number| filter.live(Time::Reached).add(item(trial, number), &Unlimited);
+    let taken = (0..most).map_while(|number| match add(number) {
+        Err(Error::Full { .. }) => None,
+        added => Some(added.expect("memory")),
+    });
+    let taken = taken.count();
+    (filter, taken)
+}
+
 /// Measures full filters with every error rate and many sizes.
 pub fn at_capacity(run: &mut Run) -> Findings {
     // A quick run leaves out the largest capacity, for which adding takes most of the time.
     let capacities = &CAPACITIES[..CAPACITIES.len() - usize::from(run.is_quick)];
-    let labels: Vec<_> = capacities.iter().copied().map(members).collect();
-    let mut heads = vec!["rate asked for, p"];
-    heads.extend(labels.iter().map(String::as_str));
-    let mut table = Table::new("Rate over p, at most 1; columns: capacity", &heads);
+    let title = "Rate over p, at most 1; columns: capacity";
+    let mut table = Table::with_labels(title, &["rate asked for, p"], capacities.iter().copied().map(members));
     let mut lines = Vec::new();
     for error_rate in RATES {
         let mut row = vec![Cell::Text(format!("{error_rate:?}"))];
@@ -54,7 +71,7 @@ pub fn at_capacity(run: &mut Run) -> Findings {
             });
             let measured = mean(&rates);
             points.push((capacity as f64, measured.value));
-            row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), measured, Unit::Plain(3))));
+            row.push(Cell::brief(Claim::AtMost(1.0), measured, Unit::Plain(3)));
         }
         table.push(row);
         if DRAWN.contains(&error_rate) {
@@ -99,11 +116,11 @@ pub fn by_asking(run: &mut Run) -> Findings {
         let found = Measured { value: found as f64 / all, error: (found as f64).sqrt() / all };
         let worked_out = Measured::exact(mean(&rates.iter().map(|&(_, rate)| rate).collect::<Vec<_>>()).value);
         let decimals = 3 + (-error_rate.log10()) as usize;
-        let shown = |measured| Cell::Brief(Check::new(Claim::Nothing, measured, Unit::Percent(decimals)));
+        let shown = |measured| Cell::brief(Claim::Nothing, measured, Unit::Percent(decimals));
         table.push(vec![
             format!("{error_rate:?}").into(),
             members(capacity).into(),
-            Cell::Full(Check::new(Claim::Near(1.0, 0.0), found.quotient(worked_out), Unit::Plain(4))),
+            Cell::full(Claim::Near(1.0, 0.0), found.quotient(worked_out), Unit::Plain(4)),
             shown(found),
             shown(worked_out),
         ]);
@@ -122,7 +139,7 @@ pub fn deviations(run: &mut Run) -> Findings {
         });
         let measured = deviation(&rates).over(mean(&rates).value);
         let claim = Claim::Near(documented, 0.05 * documented);
-        table.push(vec![members(capacity).into(), Cell::Full(Check::new(claim, measured, Unit::Percent(3)))]);
+        table.push(vec![members(capacity).into(), Cell::full(claim, measured, Unit::Percent(3))]);
     }
     Findings { tables: vec![table], ..Findings::default() }
 }
@@ -145,16 +162,7 @@ pub fn rejecting(run: &mut Run) -> Findings {
             let filters = run.trials((6_000_000 / capacity).clamp(60, 4_000));
             let name = format!("rejecting {error_rate} {capacity}");
             let lives = run.map(filters, |trial| {
-                let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
-                let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("memory");
-                let mut taken = 0;
-                let error = loop {
-                    match filter.live(Time::Reached).add(item(trial, taken), &Unlimited) {
-                        Ok(_) => taken += 1,
-                        Err(error) => break error,
-                    }
-                };
-                assert!(matches!(error, Error::Full { .. }), "{error}");
+                let (filter, taken) = filled(BitLayout::Lines, (error_rate, capacity, 0), trial, u64::MAX);
                 let rate = Fills::from(&filter).rate(20_000, &mut Random::of(&name, trial));
                 [rate, filter.false_positive_rate(), taken as f64, filter.num_items() as f64]
             });
@@ -164,10 +172,10 @@ pub fn rejecting(run: &mut Run) -> Findings {
             table.push(vec![
                 format!("{error_rate:?}").into(),
                 members(capacity).into(),
-                Cell::Full(Check::new(Claim::AtMost(1.0), of(0).over(error_rate), Unit::Plain(3))),
-                Cell::Brief(Check::new(stated_claim(capacity), stated, Unit::Plain(3))),
-                Cell::Brief(Check::new(Claim::Nothing, of(2).over(capacity as f64), Unit::Plain(3))),
-                Cell::Brief(Check::new(Claim::Near(1.0, error_rate), counted, Unit::Plain(4))),
+                Cell::full(Claim::AtMost(1.0), of(0).over(error_rate), Unit::Plain(3)),
+                Cell::brief(stated_claim(capacity), stated, Unit::Plain(3)),
+                Cell::brief(Claim::Nothing, of(2).over(capacity as f64), Unit::Plain(3)),
+                Cell::brief(Claim::Near(1.0, error_rate), counted, Unit::Plain(4)),
             ]);
         }
     }
@@ -191,11 +199,7 @@ pub fn cards(run: &mut Run) -> Findings {
         let capacity = 10_000;
         let [fixed, scaling] = [(0, u64::MAX), (2, capacity)].map(|(expansion, most)| {
             let biases = run.map(run.trials(400), |trial| {
-                let params = Params { error_rate, capacity, expansion, seed: 0 };
-                let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("memory");
-                let taken = (0..most)
-                    .take_while(|&number| filter.live(Time::Reached).add(item(trial, number), &Unlimited).is_ok())
-                    .count();
+                let (filter, taken) = filled(BitLayout::Lines, (error_rate, capacity, expansion), trial, most);
                 filter.num_items() as f64 / taken as f64 - 1.0
             });
             mean(&biases)
@@ -203,8 +207,8 @@ pub fn cards(run: &mut Run) -> Findings {
         let claim = Claim::Near(documented, 0.05 * documented.abs());
         table.push(vec![
             format!("{error_rate:?}").into(),
-            Cell::Full(Check::new(claim, fixed, Unit::Percent(3))),
-            Cell::Brief(Check::new(Claim::Near(0.0, error_rate), scaling, Unit::Percent(3))),
+            Cell::full(claim, fixed, Unit::Percent(3)),
+            Cell::brief(Claim::Near(0.0, error_rate), scaling, Unit::Percent(3)),
         ]);
     }
     Findings { tables: vec![table], ..Findings::default() }
@@ -218,11 +222,7 @@ pub fn classic(run: &mut Run) -> Findings {
         for capacity in [100, 1_000, 100_000] {
             let filters = run.trials(if capacity > 1_000 { 20 } else { 60 });
             let rates = run.map(filters, |trial| {
-                let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
-                let mut filter = BloomFilter::new(BitLayout::Classic, params, &Unlimited).expect("memory");
-                (0..)
-                    .take_while(|&number| filter.live(Time::Reached).add(item(trial, number), &Unlimited).is_ok())
-                    .for_each(drop);
+                let (filter, _) = filled(BitLayout::Classic, (error_rate, capacity, 0), trial, u64::MAX);
                 let absent = (0..asked).map(|number| item(trial, 1 << 39 | number));
                 let found = share(absent.map(|item| filter.may_contain(item)));
                 (found.value, filter.false_positive_rate())
@@ -232,8 +232,8 @@ pub fn classic(run: &mut Run) -> Findings {
             table.push(vec![
                 format!("{error_rate:?}").into(),
                 members(capacity).into(),
-                Cell::Brief(Check::new(Claim::Nothing, found.over(error_rate), Unit::Plain(3))),
-                Cell::Brief(Check::new(Claim::Nothing, found.quotient(stated), Unit::Plain(3))),
+                Cell::brief(Claim::Nothing, found.over(error_rate), Unit::Plain(3)),
+                Cell::brief(Claim::Nothing, found.quotient(stated), Unit::Plain(3)),
             ]);
         }
     }

@@ -6,7 +6,7 @@
 
 use rollcall_core::unstable::hash::hash64;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::claims::{Cell, Claim, Findings, Table, Unit, members};
 use crate::counters::Curve;
 use crate::random::Random;
 use crate::segments::Kind;
@@ -126,14 +126,14 @@ pub fn compare(run: &mut Run, curves: &[Curve]) -> Findings {
         let (ours, theirs) = (kinds.map(|kind| kind.stated(number as f64)), rms(errors));
         let quotient = |ours, claim| {
             let quotient = crate::trials::Measured::exact(ours).quotient(theirs);
-            Cell::Brief(Check::new(claim, quotient, Unit::Plain(2)))
+            Cell::brief(claim, quotient, Unit::Plain(2))
         };
         points.push((number as f64, 100.0 * theirs.value));
         table.push(vec![
             members(number).into(),
             format!("{:.3} %", 100.0 * ours[0]).into(),
             format!("{:.3} %", 100.0 * ours[1]).into(),
-            Cell::Brief(Check::new(Claim::Nothing, theirs, Unit::Percent(3))),
+            Cell::brief(Claim::Nothing, theirs, Unit::Percent(3)),
             quotient(ours[0], Claim::Nothing),
             quotient(ours[1], Claim::AtMost(1.0)),
         ]);

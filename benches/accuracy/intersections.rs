@@ -3,12 +3,9 @@
 use rollcall_core::counting::{Counter, Estimated, View, inter_card};
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::claims::{Cell, Check, Findings, Table, members};
 use crate::segments::{Kind, add};
-use crate::trials::{Run, error_of_share, mean, rms, share};
-
-/// The least share of trials in which two standard errors cover an intersection.
-const LEAST_COVERED: f64 = 0.88;
+use crate::trials::{Run, mean, rms};
 
 /// Numbers of counters.
 const SETS: [usize; 7] = [2, 3, 4, 5, 6, 7, 8];
@@ -46,10 +43,8 @@ const FEW: [u64; 8] = [0, 1, 2, 4, 7, 20, 54, 100];
 
 /// Measures two sets with few common members.
 fn of_few_common(run: &mut Run) -> Table {
-    let labels = FEW.map(whole);
-    let mut heads = vec!["ERROR", "members of A", "of B"];
-    heads.extend(labels.iter().map(String::as_str));
-    let mut table = Table::new("Two sets; columns: members in common; what two errors cover", &heads);
+    let title = "Two sets; columns: members in common; what two errors cover";
+    let mut table = Table::with_labels(title, &["ERROR", "members of A", "of B"], FEW.map(whole));
     for error_rate in ERRORS {
         let kind = Kind::new(error_rate);
         let all: Vec<Vec<Estimated>> = run.map(run.trials(400), |trial| {
@@ -119,13 +114,9 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
         }
         reported
     });
-    let labels: Vec<String> =
-        OVERLAPS.iter().flat_map(|overlap| AROUND.map(|sets| format!("{overlap} % in {}", sets - 1))).collect();
-    let mut heads = vec!["members of the small one"];
-    heads.extend(labels.iter().map(String::as_str));
+    let labels = || OVERLAPS.iter().flat_map(|overlap| AROUND.map(|sets| format!("{overlap} % in {}", sets - 1)));
     let of = format!("A small set and 1, 3 or 7 of {}, ERROR 0.01", members(LARGE));
-    let mut covered = Table::new(format!("{of}; what two errors cover"), &heads);
-    let mut errors = Table::new(format!("{of}; errors in members: found / stated"), &heads);
+    let [mut covered, mut errors] = tables(&of, &["members of the small one"], labels);
     let each = AROUND.len() * OVERLAPS.len();
     for (row, (size, is_exact)) in SMALL.into_iter().enumerate() {
         let name = format!("{}{}", members(size), if is_exact { ", exact" } else { "" });
@@ -141,15 +132,19 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
     [covered, errors]
 }
 
+/// The tables that [`push_cells`] fills.
+pub fn tables<L: IntoIterator<Item = String>>(of: &str, heads: &[&str], labels: impl Fn() -> L) -> [Table; 2] {
+    ["what two errors cover", "errors in members: found / stated"]
+        .map(|what| Table::with_labels(format!("{of}; {what}"), heads, labels()))
+}
+
 /// Appends a cell to a row of each table: the share of replies within two of their standard errors, and the measured
 /// and the reported errors in members.
 pub fn push_cells([of_covered, of_errors]: [&mut Vec<Cell>; 2], replies: &[Estimated], truth: u64) {
     let off = |reported: &Estimated| reported.count().abs_diff(truth) as f64;
-    let measured = share(replies.iter().map(|reported| off(reported) <= 2.0 * reported.standard_error))
-        .or(error_of_share(replies.len(), LEAST_COVERED));
     let found = rms(&replies.iter().map(off).collect::<Vec<_>>()).value;
     let stated = mean(&replies.iter().map(|reported| reported.standard_error).collect::<Vec<_>>()).value;
-    of_covered.push(Cell::Brief(Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))));
+    of_covered.push(Cell::Brief(Check::covered(replies.iter().map(|&reported| (reported, truth)))));
     of_errors.push(Cell::Text(format!("{found:.1} / {stated:.1}")));
 }
 
@@ -159,12 +154,9 @@ fn of_equal_sizes(run: &mut Run) -> Findings {
     for error_rate in [0.01, 0.005, 0.02] {
         let mut kind = Kind::new(error_rate);
         kind.params.exact_limit = 0;
-        let labels = SETS.map(|sets| format!("{sets} counters"));
-        let mut heads = vec!["members of each alone", "of all"];
-        heads.extend(labels.iter().map(String::as_str));
-        let covered = format!("ERROR {error_rate}; what two errors cover");
-        let errors = format!("ERROR {error_rate}; errors in members: found / stated");
-        let (mut covered, mut errors) = (Table::new(covered, &heads), Table::new(errors, &heads));
+        let labels = || SETS.map(|sets| format!("{sets} counters"));
+        let heads = ["members of each alone", "of all"];
+        let [mut covered, mut errors] = tables(&format!("ERROR {error_rate}"), &heads, labels);
         for (own, common) in MEMBERS {
             let all: Vec<Vec<Estimated>> = run.map(run.trials(400), |trial| {
                 let counters = counters(kind, trial, own, common);

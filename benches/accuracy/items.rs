@@ -6,7 +6,7 @@ use rollcall_core::unstable::bloom::SubFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit};
+use crate::claims::{Cell, Claim, Findings, Table, Unit};
 use crate::random::Random;
 use crate::segments::Kind;
 use crate::trials::{Measured, Run, error_of_rms, mean, rms};
@@ -101,15 +101,15 @@ pub fn families(run: &mut Run) -> Findings {
             hashes(start..start + capacity).for_each(|hash| _ = filter.insert(hash));
             hashes(start + capacity..end).filter(|&hash| filter.may_contain(hash)).count() as f64 / asked as f64
         });
-        let near = |measured| Cell::Brief(Check::new(Claim::Near(1.0, 0.0), measured, Unit::Plain(3)));
+        let near = |measured| Cell::brief(Claim::Near(1.0, 0.0), measured, Unit::Plain(3));
         let mut row = vec![name.into()];
-        row.push(Cell::Full(Check::new(
+        row.push(Cell::full(
             Claim::Near(1.0, 0.02),
             rms(&errors).over(kind.stated(number as f64)).or(error_of_rms(errors.len(), 1.0, f64::INFINITY)),
             Unit::Plain(3),
-        )));
+        ));
         row.extend(chi_squares.into_iter().map(near));
-        row.push(Cell::Brief(Check::new(Claim::Near(1.0, 0.02), mean(&rates).over(rate), Unit::Plain(3))));
+        row.push(Cell::brief(Claim::Near(1.0, 0.02), mean(&rates).over(rate), Unit::Plain(3)));
         table.push(row);
     }
     Findings { tables: vec![table], ..Findings::default() }

@@ -4,8 +4,8 @@ use rollcall_core::counting::{Counter, Estimated, View, diff_card, inter_card, u
 use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Time, Window};
 
-use crate::claims::{Cell, Findings, Table, members};
-use crate::intersections::push_cells;
+use crate::claims::{Cell, Findings, members};
+use crate::intersections::{push_cells, tables};
 use crate::segments::{Kind, add};
 use crate::trials::Run;
 
@@ -82,8 +82,7 @@ pub fn coverages(run: &mut Run) -> Findings {
         let mut kind = Kind::new(error_rate);
         kind.params.exact_limit = 0;
         let of = format!("ERROR {error_rate}, 12 hours, B in slices half as long");
-        let mut covered = Table::new(format!("{of}; what two errors cover"), &heads);
-        let mut errors = Table::new(format!("{of}; errors in members: found / stated"), &heads);
+        let [mut covered, mut errors] = tables(&of, &heads, || []);
         // A quick run leaves out the largest number of members, which would take most of its time.
         for (each, trials) in EACH.into_iter().take(if run.is_quick { 2 } else { EACH.len() }) {
             let all = run.map(run.trials(trials), |trial| {

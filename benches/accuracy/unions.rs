@@ -4,7 +4,7 @@ use rollcall_core::counting::{Counter, View, union_card};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
-use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
+use crate::claims::{Cell, Claim, Findings, Table, Unit, members};
 use crate::segments::{Kind, add};
 use crate::trials::{Run, error_of_rms, mean, rms, share};
 
@@ -64,13 +64,9 @@ pub fn unions(run: &mut Run) -> Findings {
         table.push(vec![
             name.into(),
             members(number).into(),
-            Cell::Full(Check::new(
-                Claim::Near(stated, STATED_WITHIN * stated),
-                rms(&errors).or(of_rms),
-                Unit::Percent(3),
-            )),
-            Cell::Brief(Check::new(Claim::Near(0.0, 0.1), mean(&errors).over(stated).or(of_mean), Unit::Plain(3))),
-            Cell::Brief(Check::new(Claim::Never, is_other, Unit::Percent(1))),
+            Cell::full(Claim::Near(stated, STATED_WITHIN * stated), rms(&errors).or(of_rms), Unit::Percent(3)),
+            Cell::brief(Claim::Near(0.0, 0.1), mean(&errors).over(stated).or(of_mean), Unit::Plain(3)),
+            Cell::brief(Claim::Never, is_other, Unit::Percent(1)),
         ]);
     }
     Findings { tables: vec![table], ..Findings::default() }
