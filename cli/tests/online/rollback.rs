@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Scope;
 use std::time::Duration;
 
 use redis::Value;
@@ -47,15 +48,28 @@ impl Service {
         wait_until("writes", || (self.calls.load(Ordering::Relaxed) > before + 50).then_some(()));
     }
 
-    /// Panics unless the server has every acknowledged item.
-    fn assert_found(&self, client: &mut Client) {
-        let acknowledged = self.acknowledged.lock().expect("a list");
-        for (at, key) in KEYS.iter().enumerate() {
-            let items: Vec<String> =
-                acknowledged.iter().filter(|(of, _)| *of == at).map(|(_, item)| item.clone()).collect();
-            assert!(!items.is_empty(), "{key}");
-            assert_eq!(found(client, key, &items), items.len(), "{key}");
+    /// Starts writers on the server, and waits for their first writes.
+    fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, server: &Server, writers: usize) {
+        for writer in 0..writers {
+            let client = server.client();
+            scope.spawn(move || self.write(client, writer));
         }
+        self.wait_for_calls();
+    }
+
+    /// The acknowledged items so far, each with the number of its key.
+    fn acknowledged(&self) -> Vec<(usize, String)> {
+        self.acknowledged.lock().expect("a list").clone()
+    }
+}
+
+/// Panics unless the server has all these items.
+fn assert_found(client: &mut Client, acknowledged: &[(usize, String)]) {
+    for (at, key) in KEYS.iter().enumerate() {
+        let of_key = acknowledged.iter().filter(|(of, _)| *of == at);
+        let items: Vec<String> = of_key.map(|(_, item)| item.clone()).collect();
+        assert!(!items.is_empty(), "{key}");
+        assert_eq!(found(client, key, &items), items.len(), "{key}");
     }
 }
 
@@ -74,14 +88,7 @@ fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not(
     let service = Service::default();
     std::thread::scope(|scope| {
         let _end = EndOnDrop(&service.stop);
-        for writer in 0..3 {
-            let client = server.client();
-            scope.spawn({
-                let service = &service;
-                move || service.write(client, writer)
-            });
-        }
-        service.wait_for_calls();
+        service.start(scope, &server, 3);
         // While clients write, the copy stops before the first key.
         let rejected = tool(&["copy", &url(&server), &url(&theirs), "--watch", "20"])
             .fails(3, "the source is written to: BF.MADD ");
@@ -94,7 +101,7 @@ fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not(
     assert!(server.client().error("BF.ADD users x").starts_with("NOREPLICAS"));
     tool(&["copy", &url(&server), &url(&theirs), "--watch", "0.1"]).shows(0, "4 moved");
     let mut there = theirs.client();
-    service.assert_found(&mut there);
+    assert_found(&mut there, &service.acknowledged());
     let mut here = server.client();
     for key in KEYS {
         assert_eq!(there.int(&format!("BF.CARD {key}")), here.int(&format!("BF.CARD {key}")), "{key}");
@@ -110,22 +117,11 @@ fn a_pause_holds_the_writers_back_and_lets_them_go() {
     let service = Service::default();
     std::thread::scope(|scope| {
         let _end = EndOnDrop(&service.stop);
-        for writer in 0..2 {
-            let client = server.client();
-            scope.spawn({
-                let service = &service;
-                move || service.write(client, writer)
-            });
-        }
-        service.wait_for_calls();
-        let before: Vec<(usize, String)> = service.acknowledged.lock().expect("a list").clone();
+        service.start(scope, &server, 2);
+        let before = service.acknowledged();
         tool(&["copy", &url(&server), &url(&theirs), "--pause"]).shows(0, "4 moved");
         service.wait_for_calls();
-        let mut there = theirs.client();
-        for (at, key) in KEYS.iter().enumerate() {
-            let items: Vec<String> = before.iter().filter(|(of, _)| *of == at).map(|(_, item)| item.clone()).collect();
-            assert_eq!(found(&mut there, key, &items), items.len(), "{key}");
-        }
+        assert_found(&mut theirs.client(), &before);
         // The target has these keys by now, with fewer items, so the copy fails. The pause has to end even then.
         tool(&["copy", &url(&server), &url(&theirs), "--pause"]).fails(3, "4 keys cannot be moved");
         // A write succeeds long before the pause would end by itself.

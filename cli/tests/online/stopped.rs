@@ -133,6 +133,16 @@ pub fn end(child: Child) -> Ended {
     Ended { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }
 
+/// Starts the tool, sends it a signal when `narrow` has reached its limit, passes on the rest, and waits for the end.
+fn stop(narrow: &Narrow, arguments: &[&str], name: &str) -> Ended {
+    let child = start(arguments);
+    narrow.wait();
+    signal(&child, name);
+    // The rest of a chunk can arrive, so that the current step ends.
+    narrow.open();
+    end(child)
+}
+
 /// All keys of a server, sorted.
 fn keys(client: &mut Client) -> Vec<String> {
     let mut keys: Vec<String> =
@@ -156,21 +166,12 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
     large(&mut client);
     // Interrupts the copy before it knows the keys.
     let narrow = Narrow::to(&server, 100);
-    let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
-    narrow.wait();
-    signal(&child, "-INT");
-    narrow.open();
-    let ended = end(child);
+    let ended = stop(&narrow, &["copy", &narrow.url(), &url(&other), "--watch", "0"], "-INT");
     assert_eq!((ended.code, &ended.out[..]), (130, ""), "{}", ended.err);
     // Interrupts the copy in the middle of a chunk.
     for bytes in [9_000_000, 20_000_000] {
         let narrow = Narrow::to(&server, bytes);
-        let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
-        narrow.wait();
-        signal(&child, "-INT");
-        // The rest of the chunk can arrive, so that the current step ends.
-        narrow.open();
-        let ended = end(child);
+        let ended = stop(&narrow, &["copy", &narrow.url(), &url(&other), "--watch", "0"], "-INT");
         assert_eq!(ended.code, 130, "{}{}", ended.out, ended.err);
         assert!(ended.err.starts_with("rollcall: interrupted\n  what was moved stays"), "{}", ended.err);
         assert!(ended.out.contains("3 keys, ") && ended.out.contains("1 to move, "), "{}", ended.out);
@@ -190,10 +191,7 @@ fn what_is_left_of_a_killed_command_has_a_time_to_live() {
     // Kills the tool while it reads the source, and while it reads the complete value back from the target.
     let (from, to) = (Narrow::to(&server, 20_000_000), Narrow::to(&other, 9_000_000));
     for (source, target, narrow) in [(from.url(), url(&other), &from), (url(&server), to.url(), &to)] {
-        let child = start(&["copy", &source, &target, "--watch", "0"]);
-        narrow.wait();
-        signal(&child, "-KILL");
-        end(child);
+        stop(narrow, &["copy", &source, &target, "--watch", "0"], "-KILL");
         let mut there = other.client();
         let left = wait_until("what is left", || keys(&mut there).into_iter().find(|key| key.starts_with("rollcall.")));
         assert!((1..=86_400).contains(&there.int(&format!("TTL {left}"))), "{left}");
@@ -224,11 +222,7 @@ fn a_load_that_stops_goes_on_within_a_day() {
     let mut there = other.client();
     for (name, code) in [("-INT", 130), ("-KILL", -1)] {
         let narrow = Narrow::to(&other, 60);
-        let child = start(&["load", &file, "--url", &narrow.url()]);
-        narrow.wait();
-        signal(&child, name);
-        narrow.open();
-        let ended = end(child);
+        let ended = stop(&narrow, &["load", &file, "--url", &narrow.url()], name);
         assert_eq!(ended.code, code, "{}{}", ended.out, ended.err);
         if code == 130 {
             assert!(ended.err.starts_with("rollcall: interrupted\n  run the same again"), "{}", ended.err);
