@@ -3,8 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::history::line;
-use rollcall_testkit::Client;
+use rollcall_testkit::{Client, typed};
 
 /// Number of slowest commands that are kept.
 const KEPT: usize = 5;
@@ -71,7 +70,7 @@ impl Pace {
             return;
         }
         let worked = self.worked().saturating_sub(worked);
-        self.slowest.push(Slow { waited, worked, allowed, line: line(words, SHOWN).chars().take(400).collect() });
+        self.slowest.push(Slow { waited, worked, allowed, line: typed(words, SHOWN).chars().take(400).collect() });
         self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.beyond()));
         self.slowest.truncate(KEPT);
     }

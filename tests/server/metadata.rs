@@ -61,7 +61,7 @@ pub fn call_at<'a>(call: &'a str, keys: &str, at: &str, key: &'a str, other: &'a
 
 /// The names in an array or set of strings, in lower case.
 #[track_caller]
-fn names(value: &Value) -> BTreeSet<String> {
+pub fn names(value: &Value) -> BTreeSet<String> {
     match value {
         Value::Array(items) | Value::Set(items) => items.iter().map(|item| text(item).to_lowercase()).collect(),
         other => panic!("expected names, got {}", show(other)),
@@ -89,9 +89,7 @@ fn categories_of_our_own_where_the_server_has_them() {
         assert!(error_text(&client.cmd("ACL CAT counting")).is_some());
         return;
     }
-    client.expect("ACL SETUSER some on nopass ~* -@all +@counting", "+OK");
-    let mut user = server.client();
-    user.expect("AUTH some any", "+OK");
+    let mut user = server.client_as("some", "~* -@all +@counting");
     user.expect("LC.ADD c a", "1");
     user.expect("BF.ADD f a", "-NOPERM *");
     let lists = server.version().lists_acl_categories();
@@ -122,13 +120,9 @@ fn users_can_be_limited_to_reading() {
         true => vec!["+@read".to_owned()],
         false => reads.map(|(name, ..)| format!("+{name}")).collect(),
     };
-    admin.expect(&format!("ACL SETUSER reader on nopass ~* -@all {}", commands.join(" ")), "+OK");
+    let mut reader = server.client_as("reader", &format!("~* -@all {}", commands.join(" ")));
     // A user whose keys are limited: keys with `r:` may be read, and keys with `w:` may be read and written.
-    admin.expect("ACL SETUSER keeper on nopass +@all %R~r:* %RW~w:*", "+OK");
-    let mut reader = server.client();
-    reader.expect("AUTH reader any", "+OK");
-    let mut keeper = server.client();
-    keeper.expect("AUTH keeper any", "+OK");
+    let mut keeper = server.client_as("keeper", "+@all %R~r:* %RW~w:*");
     for command in ["BF.EXISTS r:f a", "LC.COUNT r:c", "BF.INFO r:f", "LC.MEMBERS r:c", "LC.COUNTSINCE r:x 1"] {
         for client in [&mut reader, &mut keeper] {
             client.run(command);

@@ -387,6 +387,19 @@ pub fn shorten<A: AsRef<[u8]>>(args: &[A]) -> String {
     if args.len() > 12 { line + " ..." } else { line }
 }
 
+/// A command as redis-cli reads it, with at most `most` bytes of each argument.
+pub fn typed(words: &[Vec<u8>], most: usize) -> String {
+    let word = |word: &Vec<u8>| {
+        let shown = &word[..word.len().min(most)];
+        let is_plain =
+            !word.is_empty() && shown.iter().all(|byte| byte.is_ascii_alphanumeric() || b".:-_+".contains(byte));
+        let escaped = shown.escape_ascii();
+        let quoted = if is_plain { escaped.to_string() } else { format!("\"{escaped}\"") };
+        if word.len() > most { format!("{quoted}...({} bytes)", word.len()) } else { quoted }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// A reply in the notation of this module.
 pub fn show(value: &Value) -> String {
     let list = |items: &[Value]| items.iter().map(show).collect::<Vec<_>>().join(", ");

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use client::{
     Client, add_many, deadline, error_text, excerpt, field, lines, matches, message, number, pack, pairs, patience,
-    rows, shorten, show, sum, text, wait_until, with_items, words,
+    rows, shorten, show, sum, text, typed, wait_until, with_items, words,
 };
 pub use clock::Clock;
 pub use cluster::{Moving, SLOTS, add_replica, cluster, cluster_of, ended_moves, start_move};

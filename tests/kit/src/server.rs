@@ -183,6 +183,15 @@ impl Server {
         Client::connect(self.port, deadline(), log_file(self.dir())).expect("the server takes a connection")
     }
 
+    /// A new connection of the new user `name`, who has these ACL rules.
+    #[track_caller]
+    pub fn client_as(&self, name: &str, rules: &str) -> Client {
+        self.client().expect(&format!("ACL SETUSER {name} on nopass {rules}"), "+OK");
+        let mut client = self.client();
+        client.expect(&format!("AUTH {name} any"), "+OK");
+        client
+    }
+
     /// A new connection, in RESP3.
     #[track_caller]
     pub fn client3(&self) -> Client {

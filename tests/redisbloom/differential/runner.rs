@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::differences::{Case, DIFFERENCES};
 use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
-use rollcall_testkit::{Client, Reply, Server, Setup, deadline};
+use rollcall_testkit::{Client, Reply, Server, Setup, deadline, typed};
 
 /// Starts both servers with the same defaults.
 pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
@@ -303,12 +303,7 @@ impl Pair {
 }
 
 fn show_command(command: &Command) -> String {
-    let word = |word: &Vec<u8>| {
-        let (start, more) = (&word[..word.len().min(100)], if word.len() > 100 { "..." } else { "" });
-        let plain = !word.is_empty() && word.iter().all(u8::is_ascii_graphic) && !word.contains(&b'"');
-        if plain { format!("{}{more}", start.escape_ascii()) } else { format!("\"{}{more}\"", start.escape_ascii()) }
-    };
-    command.iter().map(word).collect::<Vec<_>>().join(" ")
+    typed(command, 100)
 }
 
 fn show(step: &Step) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 
+use crate::metadata;
 use rollcall_testkit::{Client, Server, Setup, error_text, field, pairs, show, text};
 
 /// The names of the module's commands with this prefix.
@@ -64,11 +65,7 @@ fn categories_are_those_of_the_module_that_has_bf() {
         return;
     }
     let in_category = |client: &mut Client, category: &str, name: &str| {
-        let all = client.cmd(&format!("ACL CAT {category}"));
-        match all {
-            Value::Array(all) | Value::Set(all) => all.iter().any(|one| text(one) == name),
-            other => panic!("{}", show(&other)),
-        }
+        metadata::names(&client.cmd(&format!("ACL CAT {category}"))).contains(name)
     };
     let mut client = server.client();
     assert!(in_category(&mut client, "bloom", "rf.add"));
@@ -80,9 +77,7 @@ fn categories_are_those_of_the_module_that_has_bf() {
         let (server, mut client) = Server::with_args(args).with_client();
         assert!(error_text(&client.cmd("ACL CAT bloom")).is_some());
         assert!(in_category(&mut client, "filters", "rf.add"));
-        client.expect("ACL SETUSER some on nopass ~* -@all +@filters", "+OK");
-        let mut user = server.client();
-        user.expect("AUTH some any", "+OK");
+        let mut user = server.client_as("some", "~* -@all +@filters");
         user.expect("LC.ADD c a", "-NOPERM *");
         if args == "commands beside" {
             user.expect("RF.ADD f a", "1");
@@ -93,20 +88,15 @@ fn categories_are_those_of_the_module_that_has_bf() {
 #[test]
 fn a_user_may_be_given_one_of_them() {
     for args in ["commands beside", "commands all"] {
-        let (server, mut admin) = Server::with_args(args).with_client();
-        admin.expect("ACL SETUSER adder on nopass ~a:* -@all +rf.add", "+OK");
-        let mut user = server.client();
-        user.expect("AUTH adder any", "+OK");
+        let server = Server::with_args(args);
+        let mut user = server.client_as("adder", "~a:* -@all +rf.add");
         user.expect("RF.ADD a:f x", "1");
         user.expect("RF.ADD b:f x", "-NOPERM *");
         user.expect("RF.EXISTS a:f x", "-NOPERM *");
         // Additions by BF.ADD are replicated as RF.*. The user needs no permission for that name.
         if args == "commands all" {
             user.expect("BF.ADD a:f x", "-NOPERM *");
-            admin.expect("ACL SETUSER old on nopass ~* -@all +bf.add", "+OK");
-            let mut old = server.client();
-            old.expect("AUTH old any", "+OK");
-            old.expect("BF.ADD a:f y", "1");
+            server.client_as("old", "~* -@all +bf.add").expect("BF.ADD a:f y", "1");
         }
     }
 }

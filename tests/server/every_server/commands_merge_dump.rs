@@ -212,11 +212,10 @@ fn replicas_files_and_events_get_what_a_merge_gives() {
 /// RESTORE replaces any key by anything, so it is among the dangerous commands. MERGEDUMP adds to a value of its type.
 #[test]
 fn it_is_no_dangerous_command() {
-    let (_server, mut client) = Server::start().with_client();
-    client.cmd("ACL SETUSER writer on nopass ~mine:* +@all -@dangerous");
+    let (server, mut client) = Server::start().with_client();
     client.cmd("LC.ADD counter a");
     let payload = client.dump("counter");
-    client.cmd("AUTH writer any");
+    let mut client = server.client_as("writer", "~mine:* +@all -@dangerous");
     assert_eq!(show(&merge_dump(&mut client, "LC", "mine:counter", &[&payload])), "+OK");
     let reply = merge_dump(&mut client, "LC", "counter", &[&payload]);
     assert!(error_text(&reply).is_some_and(|error| error.starts_with("NOPERM")), "{}", show(&reply));

@@ -3,13 +3,7 @@
 use std::fs;
 
 use crate::effects::commands;
-use rollcall_testkit::{Server, Setup, add_many, assert_same, go_on, populate, snapshot};
-
-/// Defaults that differ from those with which the keys were created. None of them may influence a key after the
-/// restart.
-const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-error-rate 0.2 \
-                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 \
-                              auto-create no max-key-bytes 1048576";
+use rollcall_testkit::{OTHER_DEFAULTS, Server, Setup, add_many, assert_same, go_on, populate, snapshot};
 
 #[test]
 fn rdb_brings_everything_back() {
