@@ -19,7 +19,7 @@ use crate::line::Line;
 use crate::nodes::Nodes;
 use crate::run::{Run, setting};
 use crate::shapes::VOLATILE;
-use crate::writer::{Load, Writer, check_all};
+use crate::writer::{Load, Writer, finish};
 use rollcall_fuzz::random::Random;
 use rollcall_testkit::{figures, show, wait_until};
 
@@ -189,11 +189,7 @@ fn a_cluster_on_the_move_loses_nothing() {
     });
     nodes.wait_healthy();
     let mut line = ClusterLine::new(&ports);
-    for writer in &mut writers {
-        writer.settle(&mut line, &run);
-    }
-    let items = check_all(&mut line, &run, &writers, Some(&tally));
-    tally.judge(&run);
+    let items = finish(&mut line, &run, &mut writers, &tally);
     // These keys may expire on a primary before its replica deletes them.
     let is_volatile = |key: &&Key| key.shape.name == VOLATILE.name;
     for key in writers.iter().flat_map(|writer| &writer.keys).filter(is_volatile) {

@@ -3,7 +3,7 @@
 use crate::check::Tally;
 use crate::line::{Line, Single};
 use crate::run::{Run, setting};
-use crate::writer::{Load, Writer, check_all};
+use crate::writer::{Load, Writer, check_all, finish};
 use rollcall_fuzz::random::Random;
 use rollcall_testkit::{Server, Setup};
 
@@ -53,11 +53,6 @@ fn failovers_lose_nothing_that_was_acknowledged_with_wait() {
             run.say(&format!("{failover} failovers; {}; {checked} looked for after them", run.load()));
         }
     }
-    let mut line = Single::new(&primary);
-    for writer in &mut writers {
-        writer.settle(&mut line, &run);
-    }
-    check_all(&mut line, &run, &writers, Some(&tally));
-    tally.judge(&run);
+    finish(&mut Single::new(&primary), &run, &mut writers, &tally);
     primary.assert_up();
 }

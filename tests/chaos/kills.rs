@@ -4,7 +4,7 @@
 use crate::check::Tally;
 use crate::line::{Line, Single};
 use crate::run::{Run, setting};
-use crate::writer::{Load, Writer, check_all};
+use crate::writer::{Load, Writer, check_all, finish};
 use rollcall_fuzz::random::Random;
 use rollcall_testkit::Setup;
 
@@ -57,11 +57,6 @@ fn kills_lose_nothing_that_was_acknowledged() {
         }
     }
     // Unacknowledged commands are sent again. Afterwards the outcome of every command is known.
-    let mut line = Single::new(&server);
-    for writer in &mut writers {
-        writer.settle(&mut line, &run);
-    }
-    check_all(&mut line, &run, &writers, Some(&tally));
-    tally.judge(&run);
+    finish(&mut Single::new(&server), &run, &mut writers, &tally);
     server.assert_up();
 }

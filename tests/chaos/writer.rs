@@ -141,3 +141,13 @@ pub fn check_all(line: &mut dyn Line, run: &Run, writers: &[Writer], tally: Opti
     }
     items
 }
+
+/// Settles what all writers have sent, and checks all their keys and the run's tally.
+pub fn finish(line: &mut dyn Line, run: &Run, writers: &mut [Writer], tally: &Tally) -> u64 {
+    for writer in &mut *writers {
+        writer.settle(line, run);
+    }
+    let items = check_all(line, run, writers, Some(tally));
+    tally.judge(run);
+    items
+}

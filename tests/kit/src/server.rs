@@ -54,17 +54,6 @@ impl Setup {
         self
     }
 
-    /// Loads another module before the module under test, with load-time arguments.
-    pub fn module_before_with(mut self, path: &Path, args: &str) -> Setup {
-        self.lines_before.push(format!("loadmodule {} {args}", path.display()));
-        self
-    }
-
-    /// Loads another module after the module under test.
-    pub fn module_after(self, path: &Path) -> Setup {
-        self.line(&format!("loadmodule {}", path.display()))
-    }
-
     /// Leaves out the modules that would be loaded before the module under test.
     pub fn without_modules_before(mut self) -> Setup {
         self.lines_before.clear();

@@ -14,7 +14,9 @@ fn alone() -> Server {
 #[test]
 fn both_load_in_either_order_and_each_answers_for_its_own() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    for setup in [Setup::default().module_before(&peer), Setup::default().module_after(&peer)] {
+    for setup in
+        [Setup::default().module_before(&peer), Setup::default().line(&format!("loadmodule {}", peer.display()))]
+    {
         let (mut server, mut client) = setup.args("commands beside").start().with_client();
         client.expect_each(
             "BF.ADD theirs a => 1; RF.ADD ours a => 1; LC.ADD counted a b => 2; CF.ADD cuckoo a => 1

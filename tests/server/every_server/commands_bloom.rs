@@ -145,9 +145,7 @@ fn info_gives_one_field_by_name() {
         let fill = number(&info_field(&mut client, "k", "FILL"));
         assert!((0.0..0.001).contains(&fpr) && fill > 0.0 && fill < 0.01, "{fpr} {fill}");
     }
-    let map = server.client3().cmd("BF.INFO k CAPACITY");
-    assert_eq!(pairs(&map).len(), 1);
-    assert!(matches!(map, Value::Map(_)), "{}", show(&map));
+    assert!(matches!(server.client3().cmd("BF.INFO k CAPACITY"), Value::Map(_)));
 }
 
 #[test]
@@ -193,21 +191,17 @@ fn clear_empties_and_keeps_the_parameters() {
         ("EXISTS k", "0", "0"),
         ("BF.RESERVE k 0.001 10 EXPANSION 4", "+OK", "+OK"),
         ("BF.MADD k a b c d e f g h i j k l", "[*", "[*"),
-        ("EXPIRE k 1000", "1", "1"),
+        ("PEXPIREAT k 99999999999999", "1", "1"),
         ("BF.CLEAR k", "+OK", "+OK"),
+        ("PEXPIRETIME k", "99999999999999", "99999999999999"),
         ("BF.CARD k", "0", "0"),
         ("BF.MEXISTS k a l", "[0, 0]", "[#f, #f]"),
         ("BF.INFO k FILTERS", "[1]", "{*"),
         ("BF.INFO k CAPACITY", "[10]", "{*"),
         ("BF.INFO k EXPANSION", "[4]", "{*"),
+        ("BF.INFO k ERROR", "[\"0.001\"]", "{*"),
         ("BF.ADD k a", "1", "#t"),
     ]);
-    let (_server, mut client) = Server::start().with_client();
-    client.expect("BF.INSERT k ERROR 0.001 ITEMS a", "[1]");
-    client.expect("EXPIRE k 1000", "1");
-    client.expect("BF.CLEAR k", "+OK");
-    assert!((990..=1000).contains(&client.int("TTL k")), "the TTL stays");
-    assert_eq!(number(&info_field(&mut client, "k", "ERROR")), 0.001);
 }
 
 #[test]

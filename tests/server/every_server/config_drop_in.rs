@@ -67,7 +67,7 @@ fn filters_are_made_by_redisblooms_arguments_as_there() {
         if line.contains("1099511627776") {
             continue;
         }
-        let theirs = Setup::default().without_module().module_before_with(&peer, line).start();
+        let theirs = Setup::default().without_module().line(&format!("loadmodule {} {line}", peer.display())).start();
         let ours = Setup::default().args(&format!("{line} bf-layout classic").replace("\"\"", "")).start();
         let (mut one, mut other) = (ours.client(), theirs.client());
         for client in [&mut one, &mut other] {

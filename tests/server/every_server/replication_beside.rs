@@ -229,6 +229,7 @@ fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     // The AOF is turned on while clients write.
     let (mut server, mut client) = Server::start().with_client();
     client.expect("BF.RESERVE f 0.01 100000", "+OK");
+    // Every addition gets an item of its own.
     let mut item = 0;
     let mut add = |client: &mut Client| {
         client.expect(&format!("BF.ADD f item:{item}"), "1");
@@ -250,11 +251,6 @@ fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
         let (primary, mut client) =
             Setup::default().line(&format!("repl-diskless-sync {diskless}")).start().with_client();
         client.expect("BF.RESERVE f 0.01 100000", "+OK");
-        let mut item = 0;
-        let mut add = |client: &mut Client| {
-            client.expect(&format!("BF.ADD f item:{item}"), "1");
-            item += 1;
-        };
         add(&mut client);
         let replica = Mode::Lc.setup(&peer).start();
         let follow = format!("REPLICAOF 127.0.0.1 {}", primary.port());
