@@ -2,11 +2,11 @@
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use rollcall_testkit::{lines, rows};
 
-use crate::run::{Folder, TOOL, items};
+use crate::run::{Folder, items};
 
 /// A folder with a filter, a counter, a file without values, and items.
 fn folder() -> Folder {
@@ -60,7 +60,7 @@ fn an_answer_that_does_not_arrive_is_a_failure() {
 fn an_answer_that_nobody_wants_to_read_to_its_end_is_no_failure() {
     let folder = folder();
     for arguments in ["completions zsh", "--help", "info filter"] {
-        let mut child = spawn(&folder, arguments);
+        let mut child = folder.command(arguments).spawn().unwrap();
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments}");
     }
@@ -100,7 +100,7 @@ fn a_signal_ends_a_build_without_a_trace() {
          build counter out - => HUP",
     ) {
         let folder = Folder::new();
-        let mut child = spawn(&folder, command);
+        let mut child = folder.command(command).spawn().unwrap();
         // The tool has created its temporary file, and waits for more items.
         child.stdin.as_mut().unwrap().write_all(b"ann\nben\n").unwrap();
         let files = || std::fs::read_dir(folder.path("")).unwrap().count();
@@ -121,15 +121,4 @@ fn a_signal_ends_a_build_without_a_trace() {
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(said, "rollcall: interrupted\n", "{command}");
     }
-}
-
-fn spawn(folder: &Folder, arguments: &str) -> Child {
-    rollcall_testkit::heeding_signals(TOOL)
-        .args(arguments.split_whitespace())
-        .current_dir(folder.path(""))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
 }

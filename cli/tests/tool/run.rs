@@ -43,6 +43,14 @@ impl Folder {
         persist::from_bytes(&self.read(name), &Unlimited).unwrap()
     }
 
+    /// The tool in this folder, with pipes. Arguments are separated by spaces.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = rollcall_testkit::heeding_signals(TOOL);
+        command.args(arguments.split_whitespace()).current_dir(self.0.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
     /// Runs the tool in this folder. Arguments are separated by spaces.
     pub fn run(&self, arguments: &str) -> Ran {
         self.run_with(arguments, b"")
@@ -50,14 +58,7 @@ impl Folder {
 
     /// Runs the tool in this folder with this standard input.
     pub fn run_with(&self, arguments: &str, input: &[u8]) -> Ran {
-        let mut child = Command::new(TOOL)
-            .args(arguments.split_whitespace())
-            .current_dir(self.0.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = self.command(arguments).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_vec();
         // Writing fails if the tool ends before it has read everything.
@@ -71,14 +72,7 @@ impl Folder {
     /// Runs the tool with standard output to a full device. Returns the exit code and standard error.
     pub fn run_into_full(&self, arguments: &str) -> (i32, String) {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let output = Command::new(TOOL)
-            .args(arguments.split_whitespace())
-            .current_dir(self.0.path())
-            .stdin(Stdio::null())
-            .stdout(full)
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
+        let output = self.command(arguments).stdin(Stdio::null()).stdout(full).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
