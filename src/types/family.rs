@@ -85,11 +85,9 @@ impl AddedItems {
     pub fn has(&self, index: usize) -> bool {
         match self {
             &AddedItems::First(len) => index < len,
-            AddedItems::Admitted { answers, renews } => match answers[index] {
-                reply::YES => true,
-                reply::NO => *renews,
-                _ => false,
-            },
+            AddedItems::Admitted { answers, renews } => {
+                answers[index] == reply::YES || *renews && answers[index] == reply::NO
+            }
         }
     }
 }

@@ -75,20 +75,19 @@ impl ValueShare {
     /// Adds this value to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
-        let role = role();
-        self.change(|total, more| total.add_as(role, more));
+        self.change(|more| more);
     }
 
     /// Subtracts this value from the totals.
     pub fn leave(&self) {
-        let role = role();
-        self.change(|total, less| total.add_as(role, less.wrapping_neg()));
+        self.change(u64::wrapping_neg);
     }
 
-    /// Applies `change` to each total to which the value contributes.
+    /// Adds what `signed` makes of the value's numbers to each total to which the value contributes.
     #[inline(always)]
-    fn change(&self, change: impl Fn(&Metric, u64)) {
-        let total = &TOTALS[self.kind as usize];
+    fn change(&self, signed: impl Fn(u64) -> u64) {
+        let (total, role) = (&TOTALS[self.kind as usize], role());
+        let change = |total: &Metric, number| total.add_as(role, signed(number));
         change(&total.keys, 1);
         change(&total.bytes, self.bytes);
         if matches!(self.kind, ValueKind::Lines | ValueKind::Classic | ValueKind::WindowedFilter) {

@@ -55,10 +55,8 @@ pub fn state() -> &'static str {
 
 /// Whether blocks of this process may have huge pages; false in a forked child.
 pub fn is_used() -> bool {
-    match PROCESS.load(Ordering::Relaxed) {
-        0 => false,
-        process => process == std::process::id(),
-    }
+    let process = PROCESS.load(Ordering::Relaxed);
+    process != 0 && process == std::process::id()
 }
 
 /// The addresses of the whole huge pages inside a block.
