@@ -2,12 +2,23 @@
 
 use std::sync::OnceLock;
 
+use crate::input::Input;
+
 /// The function to call after each operation, if one is set.
 pub static AFTER_OPERATION: OnceLock<fn()> = OnceLock::new();
 
-/// Reports that an operation has ended.
-pub(crate) fn is_over() {
-    if let Some(after) = AFTER_OPERATION.get() {
-        after();
+/// The largest number of operations that one input runs.
+const MOST_STEPS: usize = 16;
+
+/// Runs operations until the input ends.
+pub(crate) fn run(input: &mut Input<'_>, mut step: impl FnMut(&mut Input<'_>)) {
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            return;
+        }
+        step(input);
+        if let Some(after) = AFTER_OPERATION.get() {
+            after();
+        }
     }
 }

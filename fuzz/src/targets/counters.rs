@@ -7,17 +7,14 @@ use rollcall_core::counting::{self, Counter, Member, View, diff_card, inter_card
 use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::{ClockSource, Move, Time};
+use rollcall_core::window::{ClockSource, Time};
 
-use super::filters::moment;
+use super::filters::{follow, moment};
 use crate::family::Family;
 use crate::input::{Input, item, items_of};
 use crate::laws;
 use crate::limit::Limit;
 use crate::{made, operation};
-
-/// The largest number of operations that one input runs.
-const MOST_STEPS: usize = 16;
 
 /// Makes two counters, mostly with the same seed, and runs the operations of the input on them.
 pub fn counters(data: &[u8]) {
@@ -27,13 +24,7 @@ pub fn counters(data: &[u8]) {
     let other = if is_like { counter.new_like() } else { made::empty_counter(&mut input) };
     let Ok(other) = other else { return };
     let [mut one, mut other] = [counter, other].map(|counter| Tracked { counter, seen: BTreeMap::new() });
-    for _ in 0..MOST_STEPS {
-        if input.is_empty() {
-            break;
-        }
-        one.step(&mut input, &mut other, &limit);
-        operation::is_over();
-    }
+    operation::run(&mut input, |input| one.step(input, &mut other, &limit));
     one.check();
     check_together(&one, &other);
     laws::check(&one.counter, cut);
@@ -210,11 +201,7 @@ impl Tracked {
         let mut left = gone.iter();
         let expected = numbers.iter().map(|number| left.as_slice().first() == Some(number) && left.next().is_some());
         assert_eq!((removed, outcome.changed), (Ok(expected.collect()), !gone.is_empty()));
-        match outcome.before {
-            Move::Stay => {}
-            Move::Advance(slice) => replica.advance(slice),
-            Move::Rebase(slice) => replica.rebase(slice),
-        }
+        follow(&mut replica, outcome.before);
         if !gone.is_empty() {
             assert_eq!(replica.live(Time::Reached).remove(items_of(&gone)), Ok(vec![true; gone.len()]));
         }
@@ -236,11 +223,7 @@ impl Tracked {
         self.counter = self.counter.copy();
         let mut live = self.counter.live(time);
         let _ = live.add_all(items_of(&numbers), limit, |_| reported += 1);
-        match live.finish().before {
-            Move::Stay => {}
-            Move::Advance(slice) => replica.advance(slice),
-            Move::Rebase(slice) => replica.rebase(slice),
-        }
+        follow(&mut replica, live.finish().before);
         assert_eq!(replica.at(time).count(), count, "a move changed an answer");
         let followed = replica.live(Time::Reached).add_all(items_of(&numbers[..reported]), &Unlimited, |_| ());
         assert!(followed.is_ok() && replica.is_same(&self.counter));

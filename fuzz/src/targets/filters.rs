@@ -17,9 +17,6 @@ use crate::laws;
 use crate::limit::Limit;
 use crate::{made, operation};
 
-/// The largest number of operations that one input runs.
-const MOST_STEPS: usize = 16;
-
 /// Makes two filters with equal parameters, and runs the operations of the input on them.
 pub fn filters(data: &[u8]) {
     let mut input = Input::new(data);
@@ -27,36 +24,18 @@ pub fn filters(data: &[u8]) {
     let Ok(filter) = made::empty_filter(&mut input, &limit) else { return };
     let Ok(empty) = filter.new_like(&limit) else { return };
     limit.check_taken(0, limit.taken_by(&filter));
-    let [mut one, mut other] = [filter, empty].map(|filter| Tracked { filter, remembered: Remembered::default() });
-    for _ in 0..MOST_STEPS {
-        if input.is_empty() {
-            break;
-        }
-        one.step(&mut input, &mut other, &limit);
-        operation::is_over();
-    }
+    let [mut one, mut other] = [filter, empty].map(|filter| Tracked { filter, since: BTreeMap::new() });
+    operation::run(&mut input, |input| one.step(input, &mut other, &limit));
     for tracked in [&one, &other] {
         tracked.check();
     }
     laws::check(&one.filter, cut);
 }
 
-/// The items that a filter must find.
-#[derive(Default, Clone)]
-struct Remembered {
-    /// For each item, the newest slice in which the filter certainly recorded it.
-    since: BTreeMap<usize, i128>,
-}
-
-impl Remembered {
-    fn note(&mut self, number: usize, slice: i128) {
-        self.since.insert(number, slice);
-    }
-}
-
 struct Tracked {
     filter: BloomFilter,
-    remembered: Remembered,
+    /// The items that the filter must find: for each, the newest slice in which the filter certainly recorded it.
+    since: BTreeMap<usize, i128>,
 }
 
 impl Tracked {
@@ -82,7 +61,7 @@ impl Tracked {
             12 => return self.merge(other, limit),
             13 => {
                 self.filter = self.filter.new_like(&Unlimited).expect("its own parameters");
-                self.remembered = Remembered::default();
+                self.since.clear();
                 assert!(self.filter.is_empty());
             }
             14 => {
@@ -96,7 +75,7 @@ impl Tracked {
         }
         let back = newest - self.newest();
         if back > 0 && self.filter.windowing().is_some() {
-            self.remembered.since.values_mut().for_each(|since| *since -= back);
+            self.since.values_mut().for_each(|since| *since -= back);
         }
         limit.check_taken(before_bytes, limit.taken_by(&self.filter));
     }
@@ -105,7 +84,7 @@ impl Tracked {
     fn note(&mut self, number: usize, is_new: bool) {
         let is_renewed = self.filter.windowing().is_some_and(|windowing| windowing.refresh);
         if is_new || is_renewed {
-            self.remembered.note(number, self.newest());
+            self.since.insert(number, self.newest());
         }
     }
 
@@ -181,7 +160,7 @@ impl Tracked {
         assert!((least..=least.saturating_add(by_chance)).contains(&self.filter.num_items()));
         for (&number, reported) in numbers.iter().zip(reported) {
             if reported == Admission::Admitted {
-                self.remembered.note(number, self.newest());
+                self.since.insert(number, self.newest());
             }
             assert!(reported == Admission::Rejected || self.filter.may_contain(item(number)));
         }
@@ -219,13 +198,9 @@ impl Tracked {
         let added = live.add_all(items_of(&numbers), limit, |is_new| reported.push(is_new));
         let outcome = live.finish();
         assert_eq!(added.is_ok(), reported.len() == numbers.len());
-        match outcome.before {
-            Move::Stay => {}
-            Move::Advance(slice) => drop(replica.advance(slice)),
-            Move::Rebase(slice) => replica.rebase(slice),
-        }
+        follow(&mut replica, outcome.before);
         let ask = |filter: &BloomFilter| {
-            let (mut found, asked) = (Vec::new(), self.remembered.since.keys().chain(&[0, 1]).take(64));
+            let (mut found, asked) = (Vec::new(), self.since.keys().chain(&[0, 1]).take(64));
             filter.at(time).may_contain_all(asked.map(|&number| item(number)), |is_there| found.push(is_there));
             (found, filter.at(time).num_items())
         };
@@ -239,7 +214,7 @@ impl Tracked {
         let slice = self.newest().max(newest.into());
         for (&number, is_new) in numbers.iter().zip(reported) {
             if is_new || self.filter.renews() {
-                self.remembered.note(number, slice);
+                self.since.insert(number, slice);
             }
         }
     }
@@ -254,8 +229,8 @@ impl Tracked {
             Ok(changed) => {
                 assert_eq!(changed, !self.filter.is_same(&before));
                 assert_eq!(self.newest(), before.newest_slice().max(other.filter.newest_slice()).unwrap_or(0).into());
-                for (&number, &slice) in &other.remembered.since {
-                    let since = self.remembered.since.entry(number).or_insert(slice);
+                for (&number, &slice) in &other.since {
+                    let since = self.since.entry(number).or_insert(slice);
                     *since = slice.max(*since);
                 }
             }
@@ -268,9 +243,18 @@ impl Tracked {
     fn check(&self) {
         let live =
             |since: i128| self.window().is_none_or(|window| since + i128::from(window.slices()) >= self.newest());
-        let since = self.remembered.since.iter();
+        let since = self.since.iter();
         let numbers: Vec<usize> = since.filter(|&(_, &since)| live(since)).map(|(&number, _)| number).collect();
         self.filter.may_contain_all(items_of(&numbers), |is_there| assert!(is_there, "a false negative"));
+    }
+}
+
+/// Moves the window of a replica as its primary's was, by the commands that a primary sends.
+pub(super) fn follow<T: Value>(replica: &mut T, made: Move) {
+    match made {
+        Move::Stay => {}
+        Move::Advance(slice) => drop(replica.advance(slice)),
+        Move::Rebase(slice) => replica.rebase(slice),
     }
 }
 
