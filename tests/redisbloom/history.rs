@@ -77,8 +77,11 @@ fn honest() -> HeaderOf {
     HeaderOf::of(&grown())
 }
 
+/// What is damaged, and a function that damages it.
+type Damage<T> = (&'static str, fn(&mut T));
+
 /// Known defects, each with a change of the fields of an RDB value that shows it.
-const VALUES: [(&str, fn(&mut Vec<Field>)); 11] = [
+const VALUES: [Damage<Vec<Field>>; 11] = [
     ("CVE-2026-25589: more bits than bytes", |f| f[8] = Unsigned(1 << 40)),
     ("CVE-2026-25589: bits that overflow", |f| f[8] = Unsigned(u64::MAX - 7)),
     ("CVE-2026-25589: hashes that do not follow", |f| f[6] = Unsigned(1 << 32)),
@@ -93,7 +96,7 @@ const VALUES: [(&str, fn(&mut Vec<Field>)); 11] = [
 ];
 
 /// Known defects, each with a change of the header of a dump, and of the RDB value with the same fields.
-const HEADERS: [(&str, fn(&mut HeaderOf)); 10] = [
+const HEADERS: [Damage<HeaderOf>; 10] = [
     ("Redis 8.0.5 and 8.2.3: more bits than bytes", |h| h.links[0].bits += 64),
     ("Redis 8.0.5 and 8.2.3: more bits, in the newest sub-filter", |h| h.links[2].bits = 1 << 40),
     ("Redis 8.0.5 and 8.2.3: a rate that is no number", |h| h.links[0].error_rate = f64::NAN),
