@@ -101,13 +101,13 @@ impl<'py> Items<'py> {
     /// # Errors
     /// `TypeError` for an object that has no items.
     pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>, nulls: Nulls) -> PyResult<Self> {
-        reject_masked(given)?;
         if let Some(Whole(width)) = width {
             if given.hasattr("__arrow_c_array__")? || given.hasattr("__arrow_c_stream__")? {
                 return Err(PyTypeError::new_err(
                     "width= is for the bytes of a buffer: the items of a column follow from its type",
                 ));
             }
+            reject_masked(given)?;
             // No array is larger than `usize::MAX` bytes, so a larger width fails in the same way.
             let width = usize::try_from(width).unwrap_or(usize::MAX);
             return Rows::new(buffer_of(given)?, Some(width)).map(Items::Rows);
@@ -131,6 +131,7 @@ impl<'py> Items<'py> {
         if let Some(column) = Column::new(given, nulls)? {
             return Ok(Items::Column(column));
         }
+        reject_masked(given)?;
         match buffer_of(given) {
             Ok(buffer) => Rows::new(buffer, None).map(Items::Rows),
             Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
