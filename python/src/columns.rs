@@ -12,7 +12,8 @@ use rollcall_core::error::Error;
 
 use crate::arguments::Nulls;
 use crate::arrow::{Imported, wrong};
-use crate::errors::raised;
+use crate::digits::Digits;
+use crate::errors::raised_detached;
 use crate::rows::BLOCK_ROWS;
 
 /// The rows of a small block: its items stay in the processor's cache, and malloc keeps the memory of their lists.
@@ -44,24 +45,35 @@ impl Column {
 
     /// Calls `take` with all items but missing values, in blocks.
     pub(crate) fn blocks(&self, py: Python<'_>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
+        let mut texts = Texts::default();
         self.each_block(BLOCK_ROWS, |block| {
-            take(block.items)?;
+            take(&block.items(&mut texts)?)?;
             py.check_signals()
         })
     }
 
-    /// Calls `take` with all rows, in blocks of at most `block_rows`, without Python's lock.
+    /// Does the same as [`Self::blocks`] without Python's lock, in small blocks.
     pub(crate) fn blocks_detached(
         &self,
         py: Python<'_>,
+        take: impl Fn(&[&[u8]]) -> Result<(), Error> + Sync,
+    ) -> PyResult<()> {
+        let mut texts = Texts::default();
+        self.each_block_detached(py, SMALL_ROWS, |block| raised_detached(take(&block.items(&mut texts)?)))
+    }
+
+    /// Calls `take` with all rows, in blocks of at most `block_rows`, without Python's lock.
+    pub(crate) fn each_block_detached(
+        &self,
+        py: Python<'_>,
         block_rows: usize,
-        mut take: impl FnMut(Block<'_>) -> Result<(), Error> + Send,
+        mut take: impl FnMut(Block<'_>) -> PyResult<()> + Send,
     ) -> PyResult<()> {
         let mut rows_since_check = 0;
         py.detach(|| {
             self.each_block(block_rows, |block| {
                 rows_since_check += block.rows.len();
-                take(block).map_err(|error| Python::attach(|py| raised(py, error)))?;
+                take(block)?;
                 if rows_since_check >= BLOCK_ROWS {
                     rows_since_check = 0;
                     Python::attach(|py| py.check_signals())?;
@@ -77,14 +89,9 @@ impl Column {
         block_rows: usize,
         mut take: impl FnMut(Block<'_>) -> PyResult<()>,
     ) -> PyResult<()> {
-        let mut texts = Texts::default();
         for chunk in self.chunks() {
             for start in (0..chunk.len).step_by(block_rows) {
-                let rows = start..chunk.len.min(start + block_rows);
-                let items =
-                    if chunk.is_in_place() { chunk.items(rows.clone()) } else { texts.of(&chunk, rows.clone()) };
-                let items = &*items.ok_or_else(|| wrong("an item lies outside its memory"))?;
-                take(Block { chunk: &chunk, rows, items })?;
+                take(Block { chunk: &chunk, rows: start..chunk.len.min(start + block_rows) })?;
             }
         }
         Ok(())
@@ -142,23 +149,58 @@ impl Column {
 /// Rows of a column.
 pub(crate) struct Block<'a> {
     chunk: &'a Chunk<'a>,
-    pub(crate) rows: Range<usize>,
-    /// The items of all rows but missing values.
-    pub(crate) items: &'a [&'a [u8]],
+    rows: Range<usize>,
 }
 
 impl Block<'_> {
-    /// Whether the value of one of the `rows` is missing.
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether a row's value is missing. Rows have their numbers in the block.
     #[inline]
     pub(crate) fn is_missing(&self, row: usize) -> bool {
-        self.items.len() < self.rows.len() && self.chunk.is_missing(row)
+        self.chunk.is_missing(self.rows.start + row)
     }
+
+    /// The rows that are not missing.
+    fn present(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(|&row| !self.is_missing(row))
+    }
+
+    /// The items of all rows that are not missing.
+    pub(crate) fn items<'t>(&'t self, texts: &'t mut Texts) -> PyResult<Vec<&'t [u8]>> {
+        match self.chunk.has_missing {
+            true => self.items_of(self.present(), texts),
+            false => self.items_of(0..self.len(), texts),
+        }
+    }
+
+    /// The items of these rows, which must not be missing.
+    pub(crate) fn items_of<'t>(
+        &'t self,
+        rows: impl Iterator<Item = usize>,
+        texts: &'t mut Texts,
+    ) -> PyResult<Vec<&'t [u8]>> {
+        let items = self.chunk.items(rows.map(|row| self.rows.start + row), texts);
+        items.ok_or_else(|| wrong("an item lies outside its memory"))
+    }
+}
+
+/// Room for the texts of items that do not lie in a column's memory.
+#[derive(Default)]
+pub(crate) struct Texts {
+    digits: Digits,
+    uuids: Vec<[u8; UUID_DIGITS]>,
 }
 
 /// A chunk of a column, or a dictionary.
 struct Chunk<'a> {
     len: usize,
     nulls: Option<&'a NullBuffer>,
+    /// Whether a value may be missing.
+    has_missing: bool,
     values: Values<'a>,
 }
 
@@ -225,56 +267,61 @@ impl<'a> Chunk<'a> {
             },
             integers => Numbers::new(integers, data).map_or(Values::Missing, Values::Numbers),
         };
-        Chunk { len: data.len(), nulls: data.nulls(), values }
+        let has_missing = data.nulls().is_some()
+            || match &values {
+                Values::Missing => true,
+                Values::Listed { dictionary, .. } => dictionary.has_missing,
+                _ => false,
+            };
+        Chunk { len: data.len(), nulls: data.nulls(), has_missing, values }
     }
 
     #[inline]
     fn is_missing(&self, row: usize) -> bool {
-        self.nulls.is_some_and(|nulls| row < self.len && nulls.is_null(row))
-            || match &self.values {
-                Values::Missing => true,
-                Values::Listed { keys, dictionary } => keys.key(row).is_some_and(|key| dictionary.is_missing(key)),
-                _ => false,
-            }
+        self.has_missing
+            && (self.nulls.is_some_and(|nulls| row < self.len && nulls.is_null(row))
+                || match &self.values {
+                    Values::Missing => true,
+                    Values::Listed { keys, dictionary } => keys.key(row).is_some_and(|key| dictionary.is_missing(key)),
+                    _ => false,
+                })
     }
 
-    /// Whether the items lie in the column's memory, and need not be written.
-    fn is_in_place(&self) -> bool {
+    /// The items of rows; `None` if one lies outside its memory.
+    fn items<'t>(&'t self, rows: impl Iterator<Item = usize>, texts: &'t mut Texts) -> Option<Vec<&'t [u8]>> {
+        let mut items = Vec::with_capacity(rows.size_hint().1?);
         match &self.values {
-            Values::Uuids(_) | Values::Numbers(_) => false,
-            Values::Listed { dictionary, .. } => dictionary.is_in_place(),
-            _ => true,
-        }
-    }
-
-    /// The rows that are not missing.
-    fn present(&self, rows: Range<usize>) -> impl Iterator<Item = usize> {
-        rows.filter(|&row| !self.is_missing(row))
-    }
-
-    /// The items of rows, if all of them lie in the column's memory.
-    fn items(&self, rows: Range<usize>) -> Option<Vec<&'a [u8]>> {
-        let mut items = Vec::with_capacity(rows.len());
-        if let (Values::Texts { offsets, bytes }, None) = (&self.values, self.nulls) {
-            // The usual column, in half of the time. A negative offset becomes one beyond all bytes.
-            for ends in offsets.get(rows.start..=rows.end)?.windows(2) {
-                items.push(bytes.get(ends[0] as usize..ends[1] as usize)?);
+            Values::Listed { keys, dictionary } => {
+                let keys: Option<Vec<_>> = rows.map(|row| keys.key(row)).collect();
+                return dictionary.items(keys?.into_iter(), texts);
             }
-            return Some(items);
-        }
-        for row in self.present(rows) {
-            items.push(self.item(row)?);
+            // The usual column. A negative offset becomes one beyond all bytes.
+            Values::Texts { offsets, bytes } => {
+                for row in rows {
+                    let ends = offsets.get(row..)?.first_chunk::<2>()?;
+                    items.push(bytes.get(ends[0] as usize..ends[1] as usize)?);
+                }
+            }
+            Values::Numbers(numbers) => numbers.texts(rows, &mut texts.digits, &mut items)?,
+            Values::Uuids(bytes) => {
+                texts.uuids.resize(items.capacity(), [0; UUID_DIGITS]);
+                for (row, text) in rows.zip(&mut texts.uuids) {
+                    items.push(text_of_uuid(bytes, row, text)?);
+                }
+            }
+            _ => {
+                for row in rows {
+                    items.push(self.item(row)?);
+                }
+            }
         }
         Some(items)
     }
 
+    /// An item of the rarer kinds of columns.
     #[inline]
     fn item(&self, row: usize) -> Option<&'a [u8]> {
         match &self.values {
-            Values::Texts { offsets, bytes } => {
-                let (start, end) = (*offsets.get(row)?, *offsets.get(row + 1)?);
-                bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
-            }
             Values::LargeTexts { offsets, bytes } => {
                 let (start, end) = (*offsets.get(row)?, *offsets.get(row + 1)?);
                 bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
@@ -289,43 +336,8 @@ impl<'a> Chunk<'a> {
                 }
             }
             Values::Rows { bytes, width } => bytes.get(row.checked_mul(*width)?..)?.get(..*width),
-            Values::Listed { keys, dictionary } => dictionary.item(keys.key(row)?),
-            Values::Uuids(_) | Values::Numbers(_) | Values::Missing => None,
+            _ => None,
         }
-    }
-}
-
-/// Room for the texts of one block that do not lie in the column's memory.
-#[derive(Default)]
-struct Texts {
-    digits: Vec<itoa::Buffer>,
-    uuids: Vec<[u8; UUID_DIGITS]>,
-}
-
-impl Texts {
-    fn of(&mut self, chunk: &Chunk<'_>, rows: Range<usize>) -> Option<Vec<&[u8]>> {
-        let (values, keys) = match &chunk.values {
-            Values::Listed { keys, dictionary } => (&dictionary.values, Some(keys)),
-            values => (values, None),
-        };
-        let places = chunk.present(rows.clone()).map(|row| keys.map_or(Some(row), |keys| keys.key(row)));
-        let mut items = Vec::with_capacity(rows.len());
-        match values {
-            Values::Numbers(numbers) => {
-                self.digits.resize(rows.len(), itoa::Buffer::new());
-                for (at, digits) in places.zip(&mut self.digits) {
-                    items.push(numbers.text(at?, digits)?);
-                }
-            }
-            Values::Uuids(bytes) => {
-                self.uuids.resize(rows.len(), [0; UUID_DIGITS]);
-                for (at, text) in places.zip(&mut self.uuids) {
-                    items.push(text_of_uuid(bytes, at?, text)?);
-                }
-            }
-            _ => return None,
-        }
-        Some(items)
     }
 }
 
@@ -355,6 +367,22 @@ enum Numbers<'a> {
     U64(&'a [u64]),
 }
 
+/// Uses the slice of whichever type the numbers have.
+macro_rules! of_any {
+    ($given:expr, $numbers:ident => $used:expr) => {
+        match $given {
+            Numbers::I8($numbers) => $used,
+            Numbers::I16($numbers) => $used,
+            Numbers::I32($numbers) => $used,
+            Numbers::I64($numbers) => $used,
+            Numbers::U8($numbers) => $used,
+            Numbers::U16($numbers) => $used,
+            Numbers::U32($numbers) => $used,
+            Numbers::U64($numbers) => $used,
+        }
+    };
+}
+
 impl<'a> Numbers<'a> {
     fn new(data_type: &DataType, data: &'a ArrayData) -> Option<Self> {
         Some(match data_type {
@@ -370,34 +398,28 @@ impl<'a> Numbers<'a> {
         })
     }
 
-    #[inline]
-    fn get(&self, row: usize) -> Option<i128> {
-        Some(match self {
-            Numbers::I8(numbers) => (*numbers.get(row)?).into(),
-            Numbers::I16(numbers) => (*numbers.get(row)?).into(),
-            Numbers::I32(numbers) => (*numbers.get(row)?).into(),
-            Numbers::I64(numbers) => (*numbers.get(row)?).into(),
-            Numbers::U8(numbers) => (*numbers.get(row)?).into(),
-            Numbers::U16(numbers) => (*numbers.get(row)?).into(),
-            Numbers::U32(numbers) => (*numbers.get(row)?).into(),
-            Numbers::U64(numbers) => (*numbers.get(row)?).into(),
+    /// Adds the texts of the numbers in `rows` to `items`, which has room for them.
+    fn texts<'t>(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        digits: &'t mut Digits,
+        items: &mut Vec<&'t [u8]>,
+    ) -> Option<()> {
+        // The type is decided here, once for all rows.
+        of_any!(self, numbers => {
+            let mut is_inside = true;
+            let inside = rows.map_while(|row| {
+                is_inside = row < numbers.len();
+                numbers.get(row).map(|&number| number.into())
+            });
+            digits.write(inside, items);
+            is_inside.then_some(())
         })
     }
 
-    /// The decimal digits of a number.
     #[inline]
-    fn text<'t>(&self, row: usize, digits: &'t mut itoa::Buffer) -> Option<&'t [u8]> {
-        let text = match self {
-            Numbers::I8(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::I16(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::I32(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::I64(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::U8(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::U16(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::U32(numbers) => digits.format(*numbers.get(row)?),
-            Numbers::U64(numbers) => digits.format(*numbers.get(row)?),
-        };
-        Some(text.as_bytes())
+    fn get(&self, row: usize) -> Option<i128> {
+        of_any!(self, numbers => numbers.get(row).map(|&number| number.into()))
     }
 
     /// A number as the place of an item in a dictionary.

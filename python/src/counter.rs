@@ -13,7 +13,6 @@ use rollcall_core::window::{ClockSource, Window};
 
 use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
-use crate::columns::SMALL_ROWS;
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
 use crate::grouping::update_groups;
@@ -168,9 +167,7 @@ impl Counter {
     ) -> PyResult<()> {
         let py = members.py();
         match Items::new(members, width, nulls)? {
-            Items::Column(column) => {
-                column.blocks_detached(py, SMALL_ROWS, |block| self.add_detached(block.items, now))
-            }
+            Items::Column(column) => column.blocks_detached(py, |items| self.add_detached(items, now)),
             items => items.blocks(py, |block| self.add_block(py, block, now, |_| {})),
         }
     }

@@ -62,6 +62,11 @@ fn class_of(error: &Error) -> &'static Class {
     }
 }
 
+/// Raises an error in a thread that has released Python's lock.
+pub(crate) fn raised_detached<T>(result: Result<T, Error>) -> PyResult<T> {
+    result.map_err(|error| Python::attach(|py| raised(py, error)))
+}
+
 /// The exception for an error of a file of values. Its message names the file if `path` is given.
 pub(crate) fn raised_of_file(py: Python<'_>, error: FileError, path: Option<&Path>) -> PyErr {
     let error = match (error, path) {

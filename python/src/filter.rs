@@ -14,7 +14,6 @@ use rollcall_core::window::ClockSource;
 
 use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
-use crate::columns::SMALL_ROWS;
 use crate::errors::{PARAMETER, raised};
 use crate::grouping::update_groups;
 use crate::guarded::Guarded;
@@ -195,9 +194,7 @@ impl BloomFilter {
     ) -> PyResult<()> {
         let py = items.py();
         match Items::new(items, width, nulls)? {
-            Items::Column(column) => {
-                column.blocks_detached(py, SMALL_ROWS, |block| self.add_detached(block.items, now))
-            }
+            Items::Column(column) => column.blocks_detached(py, |items| self.add_detached(items, now)),
             items => items.blocks(py, |block| self.add_block(py, block, now, |_| {})),
         }
     }

@@ -16,6 +16,7 @@ mod arrow;
 mod chunks;
 mod columns;
 mod counter;
+mod digits;
 mod equality;
 mod errors;
 mod filter;
