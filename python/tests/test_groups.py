@@ -60,6 +60,15 @@ def test_groups_are_values_of_python(groups: Any, names: list[Any]) -> None:
     assert sum(counter.count() for counter in counters.values()) == 4
 
 
+def test_names_may_differ_in_any_character() -> None:
+    names = ["x" * length for length in range(24)]
+    names += [name[:at] + "y" + name[at + 1 :] for name in names for at in range(len(name))]
+    rows = [names[row] for row in np.random.default_rng(9).permutation(len(names) * 3) % len(names)]
+    counters: defaultdict[str, Counter] = defaultdict(Counter)
+    Counter.update_groups(counters, pa.array(rows), pa.array(rows))
+    assert {name: counter.members() for name, counter in counters.items()} == {name: [name.encode()] for name in names}
+
+
 def test_a_group_may_have_no_members() -> None:
     counters: defaultdict[Any, Counter] = defaultdict(Counter)
     Counter.update_groups(counters, pa.array([], pa.string()), pa.array([], pa.string()))
