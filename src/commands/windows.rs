@@ -149,7 +149,8 @@ pub(super) fn check_since<T: Family>(
     bad(why)
 }
 
-/// The error for a command or an option that needs a window, if the value under `key` has none. `instead` says what would be right.
+/// The error for a command or an option that needs a window, if the value under `key` has none. `instead` says what
+/// would be right.
 pub(super) fn no_window<T: Family>(_: &T, key: Arg<'_>, instead: &str) -> CommandError {
     CommandError::Argument(format!("the {} {} has no window of time: {instead}", T::KIND, quoted(key.bytes())))
 }

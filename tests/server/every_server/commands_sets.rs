@@ -63,7 +63,8 @@ fn what_is_not_of_the_grammar_is_named() {
              1 w SINCE => bad SINCE: expected one value for all keys or one for each, 1, got 0
              3 w w w SINCE 5 5 => bad SINCE: expected one value for all keys or one for each, 3, got 2
              1 w SINCE 5 5 => got 2; 1 w SINCE x => whole number
-             1 w SINCE 0 => bad seconds: expected a whole number from 1 to those of the key's window, got '0'; 1 w SINCE 41 => got 41
+             1 w SINCE 0 => bad seconds: expected a whole number from 1 to those of the key's window, got '0'
+             1 w SINCE 41 => got 41
              2 w plain SINCE 5 => the counter 'plain' has no window of time: expected - for all of it",
         ) {
             let line = format!("{command} {rest}");

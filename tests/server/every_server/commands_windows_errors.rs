@@ -148,10 +148,12 @@ fn invalid_spans_are_rejected() {
     client.expect("LC.UNIONCARD 2 long c SINCE 40", "[2, \"0\"]");
     client.expect("LC.UNIONCARD 2 long c SINCE 80 40", "[2, \"0\"]");
     for (line, expected) in rows(
-        "LC.COUNTSINCE plain 5 => ERR the counter 'plain' has no window of time: LC.COUNT ; LC.UNIONCARD 2 plain plain SINCE 5 => ERR 
+        "LC.COUNTSINCE plain 5 => ERR the counter 'plain' has no window of time: LC.COUNT
+         LC.UNIONCARD 2 plain plain SINCE 5 => ERR 
          LC.UNIONCARD 2 c text SINCE 5 => WRONGTYPE; LC.MEMBERS plain SINCE 5 => ERR ; LC.MEMBERS c SINCE => ERR 
          LC.MEMBERS c BEFORE 5 => ERR ; LC.MEMBERS c SINCE 5 SINCE 5 => ERR ; LC.MEMBERS c SINCE 5 6 => ERR 
-         LC.MEMBERS text SINCE 5 => WRONGTYPE; LC.HISTORY plain => ERR the counter 'plain' has no window; LC.HISTORY missing => ERR not found",
+         LC.MEMBERS text SINCE 5 => WRONGTYPE; LC.HISTORY plain => ERR the counter 'plain' has no window
+         LC.HISTORY missing => ERR not found",
     ) {
         let error = rejected(&mut client, line);
         assert!(error.starts_with(expected), "{line}: {error}");
