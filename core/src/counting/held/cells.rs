@@ -22,9 +22,63 @@ pub(super) const EARLY: usize = 4;
 /// The largest number of slots in a list. An addition may move all of them.
 const LONGEST_LIST: u64 = 4096;
 
+/// The form in which the set bits of one segment of the bitmap are stored.
+#[derive(Clone, Copy)]
+pub(in crate::counting) enum Place<'a> {
+    /// All slots of the segment are marked, so nothing has to be stored.
+    Full,
+    Cells(&'a [u64]),
+    /// The positions of the marked slots in the segment of the bitmap, ascending, and their slice tags. Without a
+    /// window there are no tags.
+    Listed(&'a [u16], &'a [u8]),
+}
+
+/// Like [`Place`], for writing.
+pub(in crate::counting) enum Own<'a> {
+    Full,
+    Cells(&'a mut [u64]),
+    Listed(&'a mut [u16], &'a mut [u8]),
+}
+
+impl Place<'_> {
+    /// Calls `visit` with the position and the slice tag of each marked slot of the bitmap, in ascending order.
+    pub(super) fn for_each(self, layout: Layout, ages: Ages, mut visit: impl FnMut(usize, u8)) {
+        match self {
+            Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, ages.newest)),
+            Place::Cells(cells) => for_each(cells, ages, visit),
+            Place::Listed(places, tags) => {
+                let tag = |at| tags.get(at).copied().unwrap_or(ages.newest);
+                places.iter().enumerate().for_each(|(at, &place)| visit(place.into(), tag(at)));
+            }
+        }
+    }
+}
+
 /// The number of words for a segment that has a bit or a slice tag for each slot.
 pub(super) fn segment_words(layout: Layout, ages: Ages) -> usize {
     layout.slots() as usize * ages.cell_bits() / bits::WORD_BITS
+}
+
+/// Writes the marked slots of a segment to the memory of a segment that is all zeros.
+pub(super) fn fill(own: Own<'_>, place: Place<'_>, layout: Layout, ages: Ages) {
+    match (own, place) {
+        (Own::Full, _) => {}
+        (Own::Cells(own), Place::Cells(cells)) => own.copy_from_slice(cells),
+        (Own::Cells(own), Place::Listed(places, [])) => bits::set_all(own, places),
+        (Own::Cells(own), _) => place.for_each(layout, ages, |place, tag| _ = mark(own, place, tag, ages)),
+        (Own::Listed(own, own_tags), Place::Listed(places, tags)) => {
+            own.copy_from_slice(places);
+            own_tags.copy_from_slice(tags);
+        }
+        (Own::Listed(places, tags), _) => {
+            let mut at = 0;
+            place.for_each(layout, ages, |place, tag| {
+                places[at] = place as u16;
+                tags.get_mut(at).into_iter().for_each(|own| *own = tag);
+                at += 1;
+            });
+        }
+    }
 }
 
 /// Marks a slot of the bitmap with `tag`, if the slot is free or has the tag of an older slice.

@@ -25,7 +25,9 @@ use multiversion::multiversion;
 
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
-use crate::counting::held::cells::{self, EARLY, find, list_bytes, list_room, lists_of, most_listed, segment_words};
+use crate::counting::held::cells::{
+    self, EARLY, Own, Place, find, list_bytes, list_room, lists_of, most_listed, segment_words,
+};
 use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::layout::{Layout, SegmentCounts, slots_of};
 use crate::error::Error;
@@ -58,24 +60,6 @@ pub(in crate::counting) struct Slots {
 // This struct takes a large part of a small counter's memory. Allocators have a size class of 160 bytes.
 const _: () = assert!(size_of::<Slots>() <= 160);
 
-/// The form in which the set bits of one segment of the bitmap are stored.
-#[derive(Clone, Copy)]
-pub(in crate::counting) enum Place<'a> {
-    /// All slots of the segment are marked, so nothing has to be stored.
-    Full,
-    Cells(&'a [u64]),
-    /// The positions of the marked slots in the segment of the bitmap, ascending, and their slice tags. Without a
-    /// window there are no tags.
-    Listed(&'a [u16], &'a [u8]),
-}
-
-/// Like [`Place`], for writing.
-pub(in crate::counting) enum Own<'a> {
-    Full,
-    Cells(&'a mut [u64]),
-    Listed(&'a mut [u16], &'a mut [u8]),
-}
-
 /// The segments that are stored as cells: a bit or a slice tag for each slot. Segments before them are full and take no
 /// memory. Segments after them are stored as lists.
 fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
@@ -95,20 +79,6 @@ fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, age
 /// The bytes, struct and heap, for these numbers of marked slots of the bitmap.
 pub(in crate::counting) fn bytes_of_counts(layout: Layout, counts: &SegmentCounts, ages: Ages) -> u64 {
     Slots::STRUCT_BYTES + heap_bytes(layout, counts, &window_of(layout, counts, ages), ages)
-}
-
-impl Place<'_> {
-    /// Calls `visit` with the position and the slice tag of each marked slot of the bitmap, in ascending order.
-    fn for_each(self, layout: Layout, ages: Ages, mut visit: impl FnMut(usize, u8)) {
-        match self {
-            Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, ages.newest)),
-            Place::Cells(cells) => cells::for_each(cells, ages, visit),
-            Place::Listed(places, tags) => {
-                let tag = |at| tags.get(at).copied().unwrap_or(ages.newest);
-                places.iter().enumerate().for_each(|(at, &place)| visit(place.into(), tag(at)));
-            }
-        }
-    }
 }
 
 impl Slots {
@@ -141,7 +111,7 @@ impl Slots {
         slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](Self::fill) its
+    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](cells::fill) its
     /// segments. From segment `window.end` on, marked slots are stored in lists.
     ///
     /// # Errors
@@ -156,29 +126,6 @@ impl Slots {
             end: window.end as u8,
             ..*self
         })
-    }
-
-    /// Writes the marked slots of one segment to a bitmap that was just made.
-    fn fill(&mut self, segment: usize, place: Place<'_>) {
-        let (layout, ages) = (self.layout, self.ages);
-        match (self.own_mut(segment), place) {
-            (Own::Full, _) => {}
-            (Own::Cells(own), Place::Cells(cells)) => own.copy_from_slice(cells),
-            (Own::Cells(own), Place::Listed(places, [])) => bits::set_all(own, places),
-            (Own::Cells(own), _) => place.for_each(layout, ages, |place, tag| _ = cells::mark(own, place, tag, ages)),
-            (Own::Listed(own, own_tags), Place::Listed(places, tags)) => {
-                own.copy_from_slice(places);
-                own_tags.copy_from_slice(tags);
-            }
-            (Own::Listed(places, tags), _) => {
-                let mut at = 0;
-                place.for_each(layout, ages, |place, tag| {
-                    places[at] = place as u16;
-                    tags.get_mut(at).into_iter().for_each(|own| *own = tag);
-                    at += 1;
-                });
-            }
-        }
     }
 
     /// The memory of a segment of a bitmap that was just made. It is all zeros.
@@ -250,7 +197,7 @@ impl Slots {
     fn with_window(&self, window: Range<usize>) -> Result<Self, Error> {
         let mut copy = self.with_memory(window)?;
         let marked = self.places().filter(|&(segment, _)| self.counts.get(segment) > 0);
-        marked.for_each(|(segment, place)| copy.fill(segment, place));
+        marked.for_each(|(segment, place)| cells::fill(copy.own_mut(segment), place, self.layout, self.ages));
         Ok(copy)
     }
 
