@@ -135,7 +135,7 @@ impl Counter {
                 if chunk.is_empty() {
                     break;
                 }
-                result = slots.mark_all(&chunk, ages.newest, limit, &mut added);
+                result = slots.mark_all(&chunk, limit, &mut added);
             }
         }
         if let (Held::Exact(members), Some(true)) = (&mut self.held, has_reserved) {

@@ -60,24 +60,36 @@ pub(super) fn segment_words(layout: Layout, ages: Ages) -> usize {
 }
 
 /// Writes the marked slots of a segment to the memory of a segment that is all zeros.
-pub(super) fn fill(own: Own<'_>, place: Place<'_>, layout: Layout, ages: Ages) {
+pub(super) fn fill(own: Own<'_>, place: Place<'_>, ages: Ages) {
     match (own, place) {
-        (Own::Full, _) => {}
+        // A segment that is full stays full.
+        (Own::Full, _) | (_, Place::Full) => {}
         (Own::Cells(own), Place::Cells(cells)) => own.copy_from_slice(cells),
         (Own::Cells(own), Place::Listed(places, [])) => bits::set_all(own, places),
-        (Own::Cells(own), _) => place.for_each(layout, ages, |place, tag| _ = mark(own, place, tag, ages)),
+        (Own::Cells(own), Place::Listed(places, tags)) => mark_free(own, places, tags, ages),
         (Own::Listed(own, own_tags), Place::Listed(places, tags)) => {
             own.copy_from_slice(places);
             own_tags.copy_from_slice(tags);
         }
-        (Own::Listed(places, tags), _) => {
+        (Own::Listed(places, tags), Place::Cells(cells)) => {
             let mut at = 0;
-            place.for_each(layout, ages, |place, tag| {
+            for_each(cells, ages, |place, tag| {
                 places[at] = place as u16;
                 tags.get_mut(at).into_iter().for_each(|own| *own = tag);
                 at += 1;
             });
         }
+    }
+}
+
+/// Marks free slots with their tags.
+// Not inlined, for the same reason as `bits::set_all`.
+#[inline(never)]
+fn mark_free(cells: &mut [u64], places: &[u16], tags: &[u8], ages: Ages) {
+    let (bytes, cell_bits): (&mut [u8], _) = (bytemuck::cast_slice_mut(cells), ages.cell_bits());
+    for (&place, &tag) in places.iter().zip(tags) {
+        let at = usize::from(place) * cell_bits;
+        bytes[at / 8] |= tag << (at % 8);
     }
 }
 
@@ -88,12 +100,15 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
     let (byte, shift) = (&mut bytemuck::cast_slice_mut::<_, u8>(cells)[at / 8], at % 8);
     let before = *byte >> shift & ages.modulus;
     // If `tag` is that of the newest slice, it replaces any other tag, and no ages have to be compared.
-    if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
-        return Mark::Same;
+    let is_later = tag == ages.newest || before == 0 || ages.age(tag) < ages.age(before);
+    let after = if is_later { tag } else { before };
+    // A byte may have the tags of two slots. XOR with `before ^ after` changes only one of them.
+    *byte ^= (before ^ after) << shift;
+    match before {
+        0 => Mark::New,
+        _ if before == after => Mark::Same,
+        _ => Mark::Renewed,
     }
-    // A byte may have the tags of two slots. XOR with `before ^ tag` changes only one of them.
-    *byte ^= (before ^ tag) << shift;
-    if before == 0 { Mark::New } else { Mark::Renewed }
 }
 
 /// Calls `visit` with the index and the slice tag of each marked slot of the bitmap, in ascending order.
@@ -315,10 +330,11 @@ fn gathered(bytes: [u8; 8], width: usize) -> u64 {
 /// segments would be faster, but then a counter with a smaller error rate, whose segments are longer, could take less
 /// memory than one with a larger rate. Without tags, a list takes 16 bits a slot, and ends early for speed. The stored
 /// form needs lists of at most a third of the slots.
+#[inline(always)]
 pub(super) fn most_listed(layout: Layout, segment: usize, ages: Ages) -> u64 {
     let most = if segment < EARLY { LONGEST_LIST } else { layout.slots() / 16 };
-    let part = if ages.has_tags() { 28 } else { 24 };
-    most.min(layout.slots() * ages.cell_bits() as u64 / part)
+    let bits = layout.slots() * ages.cell_bits() as u64;
+    most.min(if ages.has_tags() { bits / 28 } else { bits / 24 })
 }
 
 /// The bytes of lists with room for `len` slots of the bitmap, rounded up to a size class of common allocators (four

@@ -20,7 +20,6 @@
 use std::alloc::Layout as Memory;
 use std::ops::Range;
 
-use arrayvec::ArrayVec;
 use multiversion::multiversion;
 
 use crate::bits;
@@ -98,7 +97,7 @@ impl Slots {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn wide(layout: Layout, ages: Ages) -> Result<Self, Error> {
-        Slots::new(layout, ages).with_memory(0..layout.num_segments())
+        Slots::new(layout, ages).with_memory(SegmentCounts::default(), 0..layout.num_segments())
     }
 
     /// Makes a bitmap with these numbers of marked slots per segment. The caller must then write the marked slots of
@@ -107,25 +106,31 @@ impl Slots {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn with_counts(layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Self, Error> {
-        let slots = Slots { counts, ..Slots::new(layout, ages) };
-        slots.with_memory(window_of(layout, &counts, ages))
+        Slots::new(layout, ages).with_memory(counts, window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with room for as many marked slots as `self` has. The caller must [fill](cells::fill) its
-    /// segments. From segment `window.end` on, marked slots are stored in lists.
+    /// Makes a bitmap with room for these numbers of marked slots per segment, which the caller must write. From segment
+    /// `window.end` on, marked slots are stored in lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    fn with_memory(&self, window: Range<usize>) -> Result<Self, Error> {
-        let listed = self.counts.sum(window.end..self.layout.num_segments());
+    fn with_memory(&self, counts: SegmentCounts, window: Range<usize>) -> Result<Self, Error> {
+        let listed = counts.sum(window.end..self.layout.num_segments());
         Ok(Slots {
             window: try_zeroed(window.len() * segment_words(self.layout, self.ages))?,
             later: try_zeroed(list_bytes(listed, self.ages) / size_of::<u16>())?,
             estimate: KeptEstimate::none(),
+            counts,
             first: window.start as u8,
             end: window.end as u8,
             ..*self
         })
+    }
+
+    /// Writes the marked slots of `from` to a bitmap that was just made.
+    fn fill(&mut self, from: &Self) {
+        let marked = from.places().filter(|&(segment, _)| from.counts.get(segment) > 0);
+        marked.for_each(|(segment, place)| cells::fill(self.own_mut(segment), place, from.ages));
     }
 
     /// The memory of a segment of a bitmap that was just made. It is all zeros.
@@ -195,9 +200,8 @@ impl Slots {
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn with_window(&self, window: Range<usize>) -> Result<Self, Error> {
-        let mut copy = self.with_memory(window)?;
-        let marked = self.places().filter(|&(segment, _)| self.counts.get(segment) > 0);
-        marked.for_each(|(segment, place)| cells::fill(copy.own_mut(segment), place, self.layout, self.ages));
+        let mut copy = self.with_memory(self.counts, window)?;
+        copy.fill(self);
         Ok(copy)
     }
 
@@ -246,7 +250,8 @@ impl Slots {
         Ok(mark)
     }
 
-    /// Marks the slots of at most 64 hashes like [`Self::mark`], one after the other. Calls `marked` with each result.
+    /// Marks the slots of at most 64 hashes like [`Self::mark`], one after the other, with the tag of the newest slice.
+    /// Calls `marked` with each result.
     ///
     /// # Errors
     /// The errors of [`Self::mark`]. On error the slots before the rejected one are marked.
@@ -254,7 +259,6 @@ impl Slots {
     pub(in crate::counting) fn mark_all(
         &mut self,
         hashes: &[u64],
-        tag: u8,
         limit: &impl SizeLimit,
         mut marked: impl FnMut(Mark),
     ) -> Result<(), Error> {
@@ -264,40 +268,45 @@ impl Slots {
         if ages.has_tags() {
             // The lists of later segments are short.
             if usize::from(self.end) < EARLY
-                && let Some(marks) = self.mark_early(slots, tag, limit)
+                && let Some(marks) = self.mark_early(slots, limit)
             {
                 marks[..slots.len()].iter().for_each(|&mark| marked(mark));
                 return Ok(());
             }
-            return slots.iter().try_for_each(|&slot| self.mark_at(slot, (tag, ages), limit).map(&mut marked));
+            return slots.iter().try_for_each(|&slot| self.mark_at(slot, (ages.newest, ages), limit).map(&mut marked));
         }
         // In a large counter, most slots are marked already. So only the slots that may be free are marked one by one.
         for at in marks::marked(cells::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
-            marked(self.mark(slots[at], tag, limit)?);
+            marked(self.mark(slots[at], ages.newest, limit)?);
             next = at + 1;
         }
         (next..slots.len()).for_each(|_| marked(Mark::Same));
         Ok(())
     }
 
-    /// Does the same as [`Self::mark`] for at most 64 slots of a windowed counter, but moves each part of the lists
-    /// once. The result is `None`, and the slots are unchanged, if the lists cannot take the new slots.
+    /// Marks at most 64 slots of a windowed counter as [`Self::mark_all`] does, but moves each part of the lists once.
+    /// The result is `None`, and the slots are unchanged, if they may have to be marked one by one.
     #[inline(never)]
-    fn mark_early(&mut self, slots: &[u32], tag: u8, limit: &impl SizeLimit) -> Option<[Mark; CHUNK]> {
-        let (ages, end) = (self.ages, u32::from(self.end) << self.layout.segment_bits());
+    fn mark_early(&mut self, slots: &[u32], limit: &impl SizeLimit) -> Option<[Mark; CHUNK]> {
+        let (layout, ages, end) = (self.layout, self.ages, u32::from(self.end) << self.layout.segment_bits());
         let (mut listed, mut others, mut num_listed, mut num_others) = ([0; CHUNK], [0; CHUNK], 0, 0);
+        // There are few branches here and below, because a processor cannot predict which slots are in lists or marked.
         for (number, &slot) in (0..).zip(slots) {
-            // There is no branch, because a processor cannot predict which slots are in lists.
             let key = slot * CHUNK as u32 + number;
             (listed[num_listed], others[num_others]) = (key, key);
             num_listed += usize::from(slot >= end);
             num_others += usize::from(slot < end);
         }
-        let mut marks = self.mark_listed(&mut listed[..num_listed], tag, limit)?;
-        for key in &others[..num_others] {
-            // These slots have cells, so this cannot fail.
-            marks[*key as usize % CHUNK] = self.mark_at(key / CHUNK as u32, (tag, ages), limit).ok()?;
+        let mut marks = self.mark_listed(&mut listed[..num_listed], limit)?;
+        for &key in &others[..num_others] {
+            let slot = key / CHUNK as u32;
+            let mark = cells::mark(&mut self.window, slot as usize, ages.newest, ages);
+            self.counts.add(layout.segment_of(slot), (mark == Mark::New).into());
+            marks[key as usize % CHUNK] = mark;
+        }
+        if marks.contains(&Mark::New) {
+            self.estimate.clear();
         }
         Some(marks)
     }
@@ -329,7 +338,8 @@ impl Slots {
     /// Does the same as [`Self::mark`] for a slot in a segment that is stored as a list.
     #[inline(never)]
     fn mark_later(&mut self, slot: u32, tag: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let (ages, segment, (at, is_marked)) = (self.ages, self.layout.segment_of(slot), self.place_of(slot));
+        let (ages, segment) = (self.ages, self.layout.segment_of(slot));
+        let (at, is_marked) = self.place_from(self.counts.sum(self.end.into()..segment), slot);
         let at = at as usize;
         if is_marked {
             return Ok(lists_of(&mut self.later, ages).1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag)));
@@ -356,54 +366,64 @@ impl Slots {
 
     /// The part of [`Self::mark_early`] for slots in lists. A key is a slot (21 bits), then the number of its result.
     #[inline(always)]
-    fn mark_listed(&mut self, keys: &mut [u32], tag: u8, limit: &impl SizeLimit) -> Option<[Mark; CHUNK]> {
-        let (layout, ages, mut counts, mut last) = (self.layout, self.ages, self.counts, u32::MAX);
-        let (mut found, mut marks, mut new) = ([(0, false); CHUNK], [Mark::Same; CHUNK], ArrayVec::<_, CHUNK>::new());
+    fn mark_listed(&mut self, keys: &mut [u32], limit: &impl SizeLimit) -> Option<[Mark; CHUNK]> {
+        let (layout, ages, mut counts) = (self.layout, self.ages, self.counts);
+        let (mut found, mut marks, mut new) = ([(0, false); CHUNK], [Mark::Same; CHUNK], [(0, 0); CHUNK]);
         keys.sort_unstable();
         places_of(self, keys, &mut found);
+        let (mut num_new, mut last) = (0, u32::MAX);
         for (&(at, is_marked), &key) in found.iter().zip(&*keys) {
             // The first of equal slots is the one that is new.
-            let (slot, before) = (key / CHUNK as u32, last);
-            last = slot;
-            if !is_marked && slot != before {
-                let segment = layout.segment_of(slot);
-                counts.add(segment, 1);
-                if counts.get(segment) > most_listed(layout, segment, ages) {
-                    return None;
-                }
-                new.push((at, key));
+            let slot = key / CHUNK as u32;
+            let is_new = !is_marked & (slot != last);
+            (new[num_new], last) = ((at, key), slot);
+            num_new += usize::from(is_new);
+            counts.add(layout.segment_of(slot), is_new.into());
+        }
+        // A list that becomes too long joins the window at the end.
+        let is_long = |&segment: &usize| counts.get(segment) > most_listed(layout, segment, ages);
+        let (mut long, mut wider) = ((self.end.into()..layout.num_segments()).filter(is_long), None);
+        if let Some(segment) = long.next() {
+            let (held_bytes, window) = (own_bytes(true) + Self::STRUCT_BYTES, 0..segment + 1);
+            let is_allowed = limit.allows(held_bytes, heap_bytes(layout, &counts, &window, ages));
+            if long.next().is_some() || !is_allowed {
+                return None;
             }
+            wider = Some(self.with_memory(counts, window).ok()?);
         }
         // If the limit rejects all together, each slot asks it again, which is what counts.
         let mut from = self.num_listed();
         let ask = |held, more| limit.allows(held, more).then_some(()).ok_or(Error::OutOfMemory { needed_bytes: more });
-        self.make_room(from + new.len(), ask).ok()?;
+        self.make_room(from + num_new, ask).ok()?;
         let (places, tags) = lists_of(&mut self.later, ages);
         for (&(at, is_marked), key) in found.iter().zip(keys) {
-            if is_marked {
-                marks[*key as usize % CHUNK] = ages.renew(&mut tags[at as usize], tag);
-            }
-        }
-        if !new.is_empty() {
-            (self.counts, self.estimate) = (counts, KeptEstimate::none());
+            let own = &mut tags[at as usize];
+            let is_old = is_marked & (*own != ages.newest);
+            marks[*key as usize % CHUNK] = if is_old { Mark::Renewed } else { Mark::Same };
+            *own = if is_old { ages.newest } else { *own };
         }
         // What lies behind a new slot moves by the number of new slots up to this one.
-        for (number, (at, key)) in new.into_iter().enumerate().rev() {
+        for (number, &(at, key)) in new[..num_new].iter().enumerate().rev() {
             let (at, to) = (at as usize, at as usize + number);
             places.copy_within(at..from, to + 1);
             tags.copy_within(at..from, to + 1);
-            (places[to], tags[to], from) = (layout.within(key / CHUNK as u32), tag, at);
+            (places[to], tags[to], from) = (layout.within(key / CHUNK as u32), ages.newest, at);
             marks[key as usize % CHUNK] = Mark::New;
+        }
+        self.counts = counts;
+        if let Some(mut wider) = wider {
+            wider.fill(self);
+            *self = wider;
         }
         Some(marks)
     }
 
     /// The place in the lists of a slot, or of the next marked one if the slot is free, and whether the slot is marked.
+    /// The list of its segment begins at `start`.
     #[inline(always)]
-    fn place_of(&self, slot: u32) -> (u32, bool) {
+    fn place_from(&self, start: usize, slot: u32) -> (u32, bool) {
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
-        let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment) as usize);
-        let list = &self.later[start..start + len];
+        let list = &self.later[start..start + self.counts.get(segment) as usize];
         let at = find(list, place, self.layout.segment_bits());
         ((start + at) as u32, list.get(at) == Some(&place))
     }
@@ -536,10 +556,18 @@ impl Slots {
     }
 }
 
-/// Finds the slots of at most 64 keys in the lists. See [`Slots::place_of`] and [`Slots::mark_listed`].
+/// Finds the slots of at most 64 ascending keys in the lists. See [`Slots::mark_listed`].
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn places_of(slots: &Slots, keys: &[u32], places: &mut [(u32, bool); CHUNK]) {
-    places.iter_mut().zip(keys).for_each(|(place, key)| *place = slots.place_of(key / CHUNK as u32));
+    let (mut segment, mut start) = (slots.end.into(), 0);
+    for (place, key) in places.iter_mut().zip(keys) {
+        let slot = key / CHUNK as u32;
+        while segment < slots.layout.segment_of(slot) {
+            start += slots.counts.get(segment) as usize;
+            segment += 1;
+        }
+        *place = slots.place_from(start, slot);
+    }
 }
 
 #[cfg(test)]
