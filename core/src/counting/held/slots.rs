@@ -109,8 +109,8 @@ impl Slots {
         Slots::new(layout, ages).with_memory(counts, window_of(layout, &counts, ages))
     }
 
-    /// Makes a bitmap with room for these numbers of marked slots per segment, which the caller must write. From segment
-    /// `window.end` on, marked slots are stored in lists.
+    /// Makes a bitmap with room for these numbers of marked slots per segment. The caller must write the slots. From
+    /// segment `window.end` on, marked slots are stored in lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
