@@ -86,6 +86,23 @@ fn counters_are_as_exact_as_was_planned() {
         assert_eq!(planned["exact_up_to"], 250);
     }
     assert_eq!(folder.json("plan counter 10 --length 100")[0]["exact_up_to"], 163);
+    // The advice can be followed, and then is not repeated.
+    let advised = |line: &str| {
+        let out = folder.run(&format!("plan counter 10 {line}")).out;
+        out.lines().find_map(|line| Some(line.strip_prefix("exact")?.trim().to_owned())).unwrap()
+    };
+    for (line, text, bytes) in [
+        ("--length 100", "up to 163 members of 100 bytes, up to 250 with --exact-bytes 25000", 25_000),
+        ("--exact 65536 --kind uuid", "up to 1,024 members, up to 65,536 with --exact-bytes 1048576", 1_048_576),
+        (
+            "--exact 65536 --length 20",
+            "up to 819 members of 20 bytes, up to 52,428 with --exact-bytes 1048576",
+            1_048_576,
+        ),
+    ] {
+        assert_eq!(advised(line), text);
+        assert!(!advised(&format!("{line} --exact-bytes {bytes}")).contains("with"), "{line}");
+    }
     // Members that are too long to be stored take no memory. A window keeps the tags of all full segments.
     let size = |line: &str| folder.json(&format!("plan counter {line}"))[0]["most_bytes"].as_u64().unwrap();
     assert!(size("10000 --length 1048576") <= 5_500);

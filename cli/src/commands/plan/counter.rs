@@ -268,9 +268,11 @@ impl Counting {
         let mut text = vec![table(&rows), String::new()];
         if let Some(one) = all.first() {
             let of = if self.kind == Kind::Text { format!(" of {} bytes", self.length) } else { String::new() };
-            let (wanted, bytes) = (u64::from(self.exact), u64::from(self.exact) * u64::from(self.member_bytes().1));
-            let more = match one.exact_up_to < wanted {
-                true => format!(", up to {} with --exact-bytes {bytes}", count(wanted as i64)),
+            let counted = self.member_bytes().1;
+            let bytes = self.exact.saturating_mul(counted).min(Params::MAX_EXACT_BYTES);
+            let most = u64::from(bytes / counted);
+            let more = match one.exact_up_to < most {
+                true => format!(", up to {} with --exact-bytes {bytes}", count(most as i64)),
                 false => String::new(),
             };
             text.push(format!("exact         up to {} members{of}{more}", count(one.exact_up_to as i64)));
