@@ -3,10 +3,11 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::Counter;
+use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
-use rollcall_core::window::Time;
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::payload::{self, forge, module_value, split};
 use rollcall_fuzz::values::{rdb_of, rdb_of_filter, same_dump};
@@ -45,6 +46,44 @@ fn every_changed_bit_and_every_cut_is_found() {
             assert!(!rejected(&payload[..at]).is_empty());
         }
         assert!(rejected(&payload[..payload.len() - 1]).starts_with("CRC-64: expected 0x"));
+    }
+}
+
+/// Reads the payload with each of its bits changed, and cut at each byte, under a right checksum.
+fn is_read_right_or_not_at_all<T: Value>(type_name: &str, original: &T) {
+    let payload = payload::encode(type_name, 1, &rdb_of(original));
+    let (value, version) = split(&payload);
+    let is_other = |value: &[u8]| {
+        let read = persist::from_bytes::<T>(&forge(value, version), &Unlimited);
+        read.is_ok_and(|read| !same_dump(&read, original))
+    };
+    assert!(!is_other(value));
+    for at in 0..value.len() {
+        assert!(!is_other(&value[..at]), "{at}");
+        let mut changed = value.to_vec();
+        for bit in 0..8 {
+            changed[at] = value[at] ^ 1 << bit;
+            assert!(!is_other(&changed), "bit {bit} of byte {at}");
+        }
+    }
+}
+
+#[test]
+fn damage_under_a_right_checksum_is_found() {
+    let window = Window::new(100, 5, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
+    let windowed = |members| {
+        let mut windowed = Counter::new(Default::default()).unwrap().with_window(window, 7).unwrap();
+        windowed.live(Time::Reached).extend((0..members).map(|member: u32| member.to_string()));
+        windowed
+    };
+    for counter in [counter(3), counter(400), windowed(30), windowed(400)] {
+        is_read_right_or_not_at_all(TYPE_OF_COUNTERS, &counter);
+    }
+    for capacity in [10, 1000] {
+        let params = Params { error_rate: 0.01, capacity, expansion: 2, seed: 0 };
+        let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+        filter.live(Time::Reached).extend((0..30u32).map(u32::to_le_bytes));
+        is_read_right_or_not_at_all(TYPE_OF_LINES, &filter);
     }
 }
 

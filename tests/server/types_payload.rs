@@ -43,7 +43,7 @@ fn restored_values_are_the_same() {
     assert!(show(&again).starts_with("-BUSYKEY"), "{}", show(&again));
 }
 
-/// The core's tests and `merge_dump_forged` try every bit and every length.
+/// The core's test `dump_payload` tries every bit and every length.
 #[test]
 fn what_is_rejected_is_logged_in_a_line() {
     let (server, mut client) = Server::start().with_client();
