@@ -41,6 +41,9 @@ pub trait Family: Value {
     /// Returns an equal value.
     fn copy(&self) -> Self;
 
+    /// Returns an empty value with the same parameters.
+    fn emptied(&self) -> Self;
+
     /// Whether both values are equal in every bit and number.
     fn is_same(&self, other: &Self) -> bool;
 
@@ -67,6 +70,10 @@ impl Family for BloomFilter {
 
     fn copy(&self) -> Self {
         self.try_clone().expect("memory")
+    }
+
+    fn emptied(&self) -> Self {
+        self.new_like(&Unlimited).expect("memory")
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -110,6 +117,10 @@ impl Family for Counter {
 
     fn copy(&self) -> Self {
         self.try_clone().expect("memory")
+    }
+
+    fn emptied(&self) -> Self {
+        self.new_like().expect("memory")
     }
 
     fn is_same(&self, other: &Self) -> bool {

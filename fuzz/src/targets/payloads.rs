@@ -3,11 +3,13 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
+use rollcall_core::live::Live;
 use rollcall_core::persist::file::{FileError, Kind};
 use rollcall_core::persist::{from_bytes, to_bytes};
-use rollcall_core::size_limit::MaxBytes;
-use rollcall_core::unstable::persist::{Partial, rdb as ours};
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
+use rollcall_core::unstable::persist::{Partial, Payload, parse, rdb as ours};
 use rollcall_core::unstable::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
+use rollcall_core::window::Time;
 
 use super::{rdb, redisbloom};
 use crate::family::Family;
@@ -91,6 +93,16 @@ fn read<T: Family>(payload: &[u8], limit: &Limit) -> bool {
         }
     };
     limit.check_taken(0, limit.taken_by(&value));
+    // Bits that stay in the payload are merged as those of a whole value.
+    let mut apart = Payload::default();
+    let without_bits = parse::<T>(payload, Some(&mut apart), limit).expect("it was read before");
+    let [mut of_whole, mut of_parts] = [value.emptied(), value.emptied()];
+    let merged = Live::new(&mut of_whole, Time::Reached).merge(&[&value], &Unlimited);
+    assert_eq!(
+        T::merge_apart(&mut Live::new(&mut of_parts, Time::Reached), &[(without_bits, apart)], &Unlimited),
+        merged
+    );
+    assert!(of_parts.is_same(&of_whole));
     let bytes = to_bytes(&value).expect("memory");
     if payload != bytes {
         assert!(expected::<T>(payload, limit).is_some_and(|other| other.is_same(&value)));
