@@ -7,6 +7,7 @@
 use std::fmt::Display;
 
 use rollcall_core::bloom::Params;
+use rollcall_core::counting::Params as Counting;
 use rollcall_core::error::{Error, Limit, Parameter};
 pub use rollcall_core::persist::file::Kind;
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
@@ -172,14 +173,15 @@ fn core_text(kind: Kind, error: &Error) -> String {
             "ERR counter holds an estimate: members are kept only up to its EXACT limit of {exact_limit} members and \
              {exact_bytes} bytes"
         ),
-        Error::PastExact { exact_limit, exact_bytes, members, bytes } => {
-            let (option, most, would_be) = match *members > u64::from(*exact_limit) {
-                true => ("EXACT", exact_limit, format!("{members} members")),
-                false => ("BYTES", exact_bytes, format!("{members} members of {bytes} bytes")),
+        // A limit above EXACT is rejected earlier, so only BYTES can be too small.
+        Error::PastExact { exact_bytes, members, bytes, .. } => {
+            let way_out = match *exact_bytes < Counting::MAX_EXACT_BYTES {
+                true => "create one with a larger BYTES and LC.MERGE into it, or use a filter's ADMIT",
+                false => "use a filter's ADMIT",
             };
             format!(
-                "ERR counter would hold an estimate: {would_be} are above its {option} limit of {most}: create one \
-                 with a larger {option} and LC.MERGE into it, or use a filter's ADMIT"
+                "ERR counter would hold an estimate: {members} members of {bytes} bytes are above its BYTES limit of \
+                 {exact_bytes}: {way_out}"
             )
         }
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),

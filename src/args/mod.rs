@@ -36,7 +36,7 @@ fn unsigned(parameter: Parameter, arg: Arg<'_>, most: u64, range: impl Display) 
 
 /// Parses a whole number without sign, at most 2^63 - 1, as the server's integers are signed.
 pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
-    unsigned(parameter, arg, i64::MAX as u64, "below 2^63")
+    unsigned(parameter, arg, i64::MAX as u64, "from 0 to 2^63 - 1")
 }
 
 /// Parses a number of a range, which errors name. Whole numbers outside it are errors of the library.
