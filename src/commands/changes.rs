@@ -342,7 +342,8 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
     let united = unite(ctx, args, &mut destination, &sources, &limit, |live| T::merge_apart(live, &read, &limit));
     let united = united.map_err(|error| differing(ctx, &destination, &sources).unwrap_or(error))?;
     drop(sources);
-    read.into_iter().for_each(|(value, _)| dispose(value));
+    // Of a filter without its bits, little is left to free.
+    read.into_iter().filter(|(_, payload)| payload.is_empty()).for_each(|(value, _)| dispose(value));
     united.announce(ctx, args, destination, Verb::MergeDump);
     Ok(())
 }

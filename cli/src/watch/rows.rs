@@ -309,7 +309,7 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
                     PartiallyLoadedFacts { received_bytes, total_bytes }
                 });
             row.bytes = row.partially_loaded.and_then(|loading| i64::try_from(loading.total_bytes).ok());
-            row.rejected = row.partially_loaded.is_none().then(|| text.clone());
+            row.rejected = row.rejected.or_else(|| row.partially_loaded.is_none().then(|| text.clone()));
             return Some((row, true));
         }
     };

@@ -5,7 +5,7 @@
 //! the checksum of that number, and pieces with their checksums (docs/persistence.md#where-header-and-payload-go). The
 //! number has a checksum, because a damaged number could make a complete value look incomplete.
 //!
-//! Complete filters in RedisBloom's layout are stored as RedisBloom stores them .
+//! Complete filters in RedisBloom's layout are stored as RedisBloom stores them.
 
 use super::chunks::{check_piece, piece_checksum};
 use crate::bits;

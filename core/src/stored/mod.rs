@@ -77,7 +77,7 @@ pub trait Partial: Sized + Send + Sync + 'static {
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
     /// Gives up the memory for the payload if [`push`](Self::push) has to store no bytes, because the value is only
-    /// merged and its payload lies elsewhere. Returns whether it does.
+    /// merged and its payload lies elsewhere. It must come before any `push`. Returns whether it does.
     fn set_apart(&mut self) -> bool {
         false
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::bits::{PAGE_BYTES, or_page};
 use crate::error::Error;
-use crate::size_limit::try_reserve;
+use crate::size_limit::{try_collect, try_reserve};
 
 /// The bulk of a stored value: the bitmaps of a filter end to end, or the bytes of a counter.
 #[derive(Default)]
@@ -54,8 +54,12 @@ impl<'a> Payload<'a> {
     }
 
     /// The same payload, for as long as this one exists.
-    pub(crate) fn borrowed(&self) -> Payload<'_> {
-        Payload::of_bitmaps(self.parts.iter().map(|(part, _)| &**part))
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn borrowed(&self) -> Result<Payload<'_>, Error> {
+        let parts = self.parts.iter().map(|(part, end)| (Cow::Borrowed(&**part), *end));
+        Ok(Payload { parts: try_collect(self.parts.len(), parts)?, end: self.end })
     }
 
     /// The first `len` bytes of the payload.
@@ -143,7 +147,7 @@ mod tests {
             bytes.chunks(len).for_each(|piece| payload.push(piece.into()).unwrap());
             assert!(payload.parts.len() <= bytes.len() / PAGE_BYTES + 1, "{len}");
             assert_eq!(
-                payload.borrowed().pieces(777).flat_map(|(_, piece)| piece.into_owned()).collect::<Vec<_>>(),
+                payload.borrowed().unwrap().pieces(777).flat_map(|(_, piece)| piece.into_owned()).collect::<Vec<_>>(),
                 bytes
             );
         }

@@ -14,7 +14,7 @@ use crate::hash::Hash128;
 use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
-use crate::size_limit::{SizeLimit, try_collect, try_filled};
+use crate::size_limit::{SizeLimit, try_collect, try_collect_ok, try_filled};
 use crate::stored::inline::is_inline;
 use crate::stored::payload::{Apart, Payload};
 use crate::stored::{ChunkFormat, Kind, Source, no_chunk};
@@ -159,10 +159,10 @@ impl Value for BloomFilter {
 
     fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
         let with_bits = others.iter().map(|(other, payload)| match payload.is_empty() {
-            true => (other, Payload::of_bitmaps(other.bitmaps())),
-            false => (other, payload.borrowed()),
+            true => Ok((other, Payload::of_bitmaps(other.bitmaps()))),
+            false => Ok((other, payload.borrowed()?)),
         });
-        live.unite(&try_collect(others.len(), with_bits)?, limit)
+        live.unite(&try_collect_ok(others.len(), with_bits)?, limit)
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {

@@ -102,7 +102,8 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
     // If `tag` is that of the newest slice, it replaces any other tag, and no ages have to be compared.
     let is_later = tag == ages.newest || before == 0 || ages.age(tag) < ages.age(before);
     let after = if is_later { tag } else { before };
-    // A byte may have the tags of two slots. XOR with `before ^ after` changes only one of them.
+    // A byte may have the tags of two slots. XOR with `before ^ after` changes only one of them. It is written even if
+    // nothing changes, because a processor cannot predict a branch on that.
     *byte ^= (before ^ after) << shift;
     match before {
         0 => Mark::New,
