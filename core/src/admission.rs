@@ -80,10 +80,10 @@ pub struct Room {
     /// How many more new items the next call with the same limit would admit. For a filter that does not scale it is a
     /// lower bound, exact at error rates up to 0.02.
     pub items: u64,
-    /// The seconds until so many slices have expired that one new item has room, or, with [`Terms::all`], as many as the
-    /// call had. After a refusal, all items of the call must have room then, since its known items may have expired. It
-    /// is 0 if there is room now. `None` means never: without a window that follows the clock, or if the limit itself
-    /// is too small.
+    /// The seconds until so many slices have expired that one new item has room, or, with [`Terms::all`], as many as
+    /// the call had. After a refusal, all items of the call must have room then, since its known items may have
+    /// expired. It is 0 if there is room now. `None` means never: without a window that follows the clock, or if the
+    /// limit itself is too small.
     pub retry_after: Option<u64>,
 }
 

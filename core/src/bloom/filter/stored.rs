@@ -33,8 +33,8 @@ pub fn has_window(header: &[u8]) -> bool {
     HeaderKind::among([HeaderKind::WindowedFilter, HeaderKind::WindowedCounter], header).is_some()
 }
 
-/// A partially loaded filter. Its bitmaps are allocated, and zeroed, when the header is read. A filter that is set apart
-/// has none, and so no memory that the next bytes would fill.
+/// A partially loaded filter. Its bitmaps are allocated, and zeroed, when the header is read. A filter that is set
+/// apart has none, and so no memory that the next bytes would fill.
 ///
 /// Invariant: no bit after the first `received_bytes` bytes is set, if all bitmaps are put end to end.
 #[derive(Debug)]
