@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::server::{Server, text, texts};
 
 /// Sections of INFO that are asked for. Their cost does not depend on the number of keys on the server.
-const SECTIONS: [&str; 5] = ["server", "memory", "replication", "cluster", "rollcall"];
+const SECTIONS: [&str; 4] = ["server", "memory", "replication", "rollcall"];
 
 /// Prefix of the module's fields in INFO.
 const PREFIX: &str = "rollcall_";
@@ -27,9 +27,6 @@ pub struct Info {
     pub server: Option<String>,
     /// The role as INFO names it: `master` or `slave`.
     pub role: Option<String>,
-    /// Whether the node is part of a cluster.
-    #[serde(skip)]
-    pub is_in_cluster: bool,
     pub uptime_seconds: Option<u64>,
     pub used_memory: Option<u64>,
     /// `maxmemory` in bytes; 0 for no limit.
@@ -70,7 +67,6 @@ impl Info {
             fields: fields.collect(),
             server: version("valkey").or_else(|| version("redis")),
             role: word("role"),
-            is_in_cluster: all.get("cluster_enabled") == Some(&"1"),
             uptime_seconds: number("uptime_in_seconds"),
             used_memory: number("used_memory"),
             maxmemory: number("maxmemory"),
@@ -101,9 +97,9 @@ impl Info {
 /// without either, and if the user may not call `INFO`. If the connection was lost, the next question fails too.
 /// Partially loaded keys have rows of their own. `is_alone` says that no other nodes are asked.
 pub fn server_row(server: &mut Server, node: usize, is_alone: bool) -> Option<Row> {
-    let Info { version, is_in_cluster, mut findings, .. } = Info::of(server, node).ok()?;
+    let Info { version, mut findings, .. } = Info::of(server, node).ok()?;
     findings.retain(|finding| finding.problem != Problem::PartiallyLoaded);
-    let rejected = if is_alone && is_in_cluster {
+    let rejected = if is_alone && server.is_part().ok()? {
         Some("is one node of a cluster, whose other keys are not listed; add --cluster")
     } else if version.is_none() && has_no_filters(server, node) {
         Some("has no module for filters and counters; load it: loadmodule /path/librollcall.so in redis.conf")
