@@ -26,7 +26,10 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     // (mean gap + 1/2), and 123 / 256 is close to ln((1 + sqrt 5) / 2).
     let ones = num_ones.max(1);
     let halves = num_bits.saturating_sub(num_ones).saturating_mul(2).saturating_add(ones);
-    (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
+    let (over, under) = (halves.saturating_mul(123), ones.saturating_mul(256));
+    // The logarithm of the quotient, without a division, which would take longer than a short code.
+    let most = over.ilog2().saturating_sub(under.ilog2());
+    most.saturating_sub((under << most > over).into())
 }
 
 /// The largest number of bytes of the code for `num_ones` set bits among `num_bits` bits, for any positions of the set
@@ -169,16 +172,23 @@ impl<'a> Codes<'a> {
     fn read(self, bytes: &'a [u8], mut visit: impl FnMut(u64)) -> Result<&'a [u8], Error> {
         let Codes { mut bits, low_bits, num_bits, mut next, mut left } = self;
         while left > 0 {
-            let skipped = bits.fill_for_code(low_bits)?.saturating_mul(1 << low_bits);
-            next = next.saturating_add(skipped).min(num_bits);
+            bits.fill();
             // Local variables stay in registers.
             let Bits { mut pending, mut len, .. } = bits;
+            if pending.trailing_zeros() + low_bits >= len {
+                // The code begins with more ones than fit, or the bytes end.
+                let ones = pending.trailing_zeros().min(len);
+                Error::check_field(ones > 0, FIELD, "more bits", "the end")?;
+                (bits.pending, bits.len) = (pending >> ones, len - ones);
+                next = (next + (u64::from(ones) << low_bits)).min(num_bits);
+                continue;
+            }
             // `pending` nearly always has four codes, so a processor can predict when to load bytes.
             for _ in 0..4 {
-                if left == 0 || pending.trailing_zeros() + low_bits >= len {
+                let high = pending.trailing_zeros();
+                if left == 0 || high + low_bits >= len {
                     break;
                 }
-                let high = pending.trailing_zeros();
                 let low = !(pending >> high >> 1) & ((1 << low_bits) - 1);
                 let one = next + (u64::from(high) << low_bits | low);
                 if one >= num_bits {
@@ -199,11 +209,11 @@ impl<'a> Codes<'a> {
     /// `GROUP` bytes move the next position by at most 64.
     #[inline(always)]
     fn flip<const GROUP: usize>(&mut self, (steps, states): &([[u64; 256]; 4], [u32; 256]), words: &mut [u64]) {
-        let (mut at, mut word, mut state) = (0, words.first().copied().unwrap_or(0), 0);
+        let blank = words.first().copied().unwrap_or(0);
+        let (mut at, mut word, mut state) = (0, blank, 0);
         // A byte ends at most four codes.
         while self.left > 4 * GROUP as u64
-            && let (Some((group, rest)), Some(&after)) =
-                (self.bits.rest.split_first_chunk::<GROUP>(), words.get(at + 1))
+            && let (Some((group, rest)), Some(own)) = (self.bits.rest.split_first_chunk::<GROUP>(), words.get_mut(at))
         {
             let (mut ones, mut moved) = (0, 0);
             for &byte in group {
@@ -215,13 +225,12 @@ impl<'a> Codes<'a> {
             moved &= 0x7f;
             let shift = self.next % u64::from(u64::BITS);
             word ^= ones << shift;
-            words[at] = word;
+            *own = word;
             (self.next, self.left, self.bits.rest) =
                 (self.next + moved, self.left - u64::from(ones.count_ones()), rest);
-            // There is no branch, because a processor could not predict it.
-            let (before, after) = (at, after ^ ones >> 1 >> (63 - shift));
+            let (before, after) = (at, blank ^ ones >> 1 >> (63 - shift));
             at = self.next as usize / bits::WORD_BITS;
-            word = u64::from(at == before).wrapping_neg() & (word ^ after) ^ after;
+            word = if at == before { word } else { after };
         }
         if let Some(last) = words.get_mut(at) {
             *last = word;
@@ -235,40 +244,20 @@ impl<'a> Codes<'a> {
 /// Reads bits from bytes, the lowest bit of each byte first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, inverted; the bits above are 0. A code begins with ones, which are the trailing zeros here.
-    /// `len` is at most 63, so that no shift is by 64 bits.
+    /// The next `len` bits, inverted. Bits above are 0, or bits of `rest`. A code begins with ones, which are the
+    /// trailing zeros here. `len` is at most 63, so that no shift is by 64 bits.
     pending: u64,
     len: u32,
 }
 
 impl Bits<'_> {
-    /// Loads bytes until `pending` has the end of the next code. `low_bits` is at most 31. If the code begins with more
-    /// ones than fit, ones are skipped. Returns the number of skipped ones.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the bytes end.
-    #[inline(always)]
-    fn fill_for_code(&mut self, low_bits: u32) -> Result<u64, Error> {
-        let mut skipped = 0;
-        loop {
-            self.fill();
-            let ones = self.pending.trailing_zeros().min(self.len);
-            if ones + low_bits < self.len {
-                return Ok(skipped);
-            }
-            Error::check_field(ones > 0, FIELD, "more bits", "the end")?;
-            self.skip(ones);
-            skipped += u64::from(ones);
-        }
-    }
-
     /// Loads whole bytes into `pending`, until it is full or no bytes are left.
     #[inline(always)]
     fn fill(&mut self) {
         let num_bytes = ((u64::BITS - 1 - self.len) / 8) as usize;
         if let Some(word) = self.rest.first_chunk() {
-            self.pending |= (!u64::from_le_bytes(*word) & ((1 << (8 * num_bytes)) - 1)) << self.len;
-            (self.len, self.rest) = (self.len + 8 * num_bytes as u32, &self.rest[num_bytes..]);
+            self.pending |= !u64::from_le_bytes(*word) << self.len;
+            (self.len, self.rest) = (self.len | 56, &self.rest[num_bytes..]);
             return;
         }
         let (bytes, rest) = self.rest.split_at(num_bytes.min(self.rest.len()));
@@ -277,12 +266,6 @@ impl Bits<'_> {
             self.len += 8;
         }
         self.rest = rest;
-    }
-
-    #[inline(always)]
-    fn skip(&mut self, len: u32) {
-        self.pending >>= len;
-        self.len -= len;
     }
 }
 
