@@ -113,7 +113,8 @@ pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: A
 }
 
 /// Calls `visit` with the index and the slice tag of each marked slot of the bitmap, in ascending order.
-pub(in crate::counting) fn for_each(cells: &[u64], ages: Ages, mut visit: impl FnMut(usize, u8)) {
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub(in crate::counting) fn for_each<F: FnMut(usize, u8)>(cells: &[u64], ages: Ages, mut visit: F) {
     let (bits, modulus) = (ages.cell_bits(), u64::from(ages.modulus));
     for (start, words) in (0..).step_by(CHUNK * bits::WORD_BITS).zip(cells.chunks(CHUNK)) {
         // In a sparse bitmap, most words are 0. A processor could not predict where the others are.
