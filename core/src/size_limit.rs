@@ -36,21 +36,6 @@ pub trait SizeLimit {
     fn will_fill(&self, _memory: &[u8]) {}
 }
 
-/// Lets a function with a parameter `&impl SizeLimit` take a limit that is chosen at run time, as a `&&dyn SizeLimit`.
-impl<L: SizeLimit + ?Sized> SizeLimit for &L {
-    fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        (**self).check(held_bytes, more_bytes)
-    }
-
-    fn allows(&self, held_bytes: u64, more_bytes: u64) -> bool {
-        (**self).allows(held_bytes, more_bytes)
-    }
-
-    fn will_fill(&self, memory: &[u8]) {
-        (**self).will_fill(memory);
-    }
-}
-
 /// The only limit is the memory of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Unlimited;
@@ -138,14 +123,6 @@ fn out_of_memory<T>(len: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reference_is_the_limit_that_it_refers_to() {
-        let limit: &dyn SizeLimit = &MaxBytes(100);
-        assert_eq!((&limit).check(50, 50), Ok(()));
-        let rejected = Error::TooLarge { needed_bytes: 101, limit_bytes: 100, limit: Limit::Value };
-        assert_eq!((&limit).check(50, 51), Err(rejected));
-    }
 
     #[test]
     fn what_no_address_space_holds_is_more_than_any_limit() {

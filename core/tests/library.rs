@@ -7,7 +7,7 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo, 
 use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::live::Value;
-use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::persist::{PartialCounter, PartialFilter};
 use rollcall_core::window::{ClockSource, Time, Window};
 use rollcall_fuzz::values::{
@@ -34,16 +34,6 @@ const _: () = {
     is_shared::<PartialFilter>();
     is_shared::<PartialCounter>();
 };
-
-/// A program can choose its kind of size limit at run time.
-#[test]
-fn a_limit_may_be_chosen_at_run_time() {
-    let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let limits: [(&dyn SizeLimit, bool); 2] = [(&Unlimited, true), (&MaxBytes(100), false)];
-    for (limit, is_enough) in limits {
-        assert_eq!(BloomFilter::new(BitLayout::Lines, params, &limit).is_ok(), is_enough);
-    }
-}
 
 /// Servers may save without a fork. So one thread saves values while another reads them, and creates and frees values
 /// that share their parameters.

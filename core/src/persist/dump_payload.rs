@@ -101,12 +101,12 @@ pub(super) fn load<'a, T: Value>(
 }
 
 /// The fields of a value that are still unread.
-struct Fields<'a, L> {
+struct Fields<'a, 'l, L> {
     rest: &'a [u8],
-    limit: L,
+    limit: &'l L,
 }
 
-impl<'a, L: SizeLimit> Fields<'a, L> {
+impl<'a, L: SizeLimit> Fields<'a, '_, L> {
     fn bytes(&mut self, len: u64, field: &'static str) -> Result<&'a [u8], Error> {
         let taken = usize::try_from(len).ok().and_then(|len| self.rest.split_off(..len));
         taken
@@ -149,7 +149,7 @@ impl<'a, L: SizeLimit> Fields<'a, L> {
     }
 }
 
-impl<'a, L: SizeLimit> Source for Fields<'a, L> {
+impl<'a, L: SizeLimit> Source for Fields<'a, '_, L> {
     type Bytes = Cow<'a, [u8]>;
 
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {

@@ -8,7 +8,7 @@ use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Limit, Parameter};
 use crate::hash::checksum;
 use crate::live::Value;
-use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use crate::size_limit::{MaxBytes, Unlimited};
 
 fn params(error_rate: f64, capacity: u64, expansion: u32, seed: u64) -> Params {
     Params { error_rate, capacity, expansion, seed }
@@ -20,18 +20,15 @@ fn filter(params: Params) -> BloomFilter {
 
 fn filled(params: Params, items: &[u16]) -> BloomFilter {
     let mut filter = filter(params);
-    add_list(&mut filter, items, &Unlimited, &mut Vec::new()).unwrap();
+    add_list(&mut filter, items, &NO_LIMIT, &mut Vec::new()).unwrap();
     filter
 }
 
+const NO_LIMIT: MaxBytes = MaxBytes(u64::MAX);
+
 /// The list loops are compiled again for each type of iterator, limit or closure, so the tests use one type of each.
-fn add_list(
-    filter: &mut BloomFilter,
-    items: &[u16],
-    limit: &dyn SizeLimit,
-    added: &mut Vec<bool>,
-) -> Result<(), Error> {
-    filter.add_all(bytes(items), &limit, |new| added.push(new))
+fn add_list(filter: &mut BloomFilter, items: &[u16], limit: &MaxBytes, added: &mut Vec<bool>) -> Result<(), Error> {
+    filter.add_all(bytes(items), limit, |new| added.push(new))
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
@@ -160,7 +157,7 @@ fn chains_end_at_a_number_of_sub_filters() {
     let mut chain = filter(params(0.01, 1, 1, 0));
     let items: Vec<u16> = (0..3000).collect();
     let mut added = Vec::new();
-    let rejected = add_list(&mut chain, &items, &Unlimited, &mut added);
+    let rejected = add_list(&mut chain, &items, &NO_LIMIT, &mut added);
     let expected = "at most 1024, as a larger capacity or expansion needs";
     assert_eq!(rejected, Err(Error::out_of_range(Parameter::SubFilters, expected, 1025)));
     assert_eq!(chain.sub_filters().len(), MAX_SUB_FILTERS);
