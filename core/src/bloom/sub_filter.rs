@@ -265,10 +265,8 @@ impl SubFilter {
     /// [`Error::OutOfMemory`].
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let mut copy = Self::from_spec(self.spec.clone(), 0, &Unlimited)?;
-        (copy.num_items, copy.set_bits) = (self.num_items, self.set_bits);
-        if self.set_bits > 0 {
-            bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy.lines), bytemuck::cast_slice(&self.lines));
-        }
+        copy.num_items = self.num_items;
+        copy.append_bytes(0, self.as_bytes())?;
         Ok(copy)
     }
 
