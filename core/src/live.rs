@@ -28,7 +28,7 @@ use std::alloc::Layout;
 use crate::admission::{Admission, Room, Terms};
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::size_limit::{SizeLimit, Unlimited, try_collect};
+use crate::size_limit::{SizeLimit, Unlimited, try_collect, try_collect_ok};
 use crate::stored::payload::{Apart, Payload};
 use crate::stored::{ChunkFormat, Kind, Partial, Source, no_chunk};
 use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
@@ -214,18 +214,13 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error>;
 
-    /// Implements [`Live::merge`].
+    /// Implements [`Live::merge`]. A value whose payload is empty here contains it.
     #[doc(hidden)]
-    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error>;
-
-    /// Does what [`Live::merge`] does. The payload of each value may lie apart. The server module calls this method.
-    ///
-    /// # Errors
-    /// Those of [`Live::merge`].
-    #[doc(hidden)]
-    fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
-        Self::merge_live(live, &try_collect(others.len(), others.iter().map(|(value, _)| value))?, limit)
-    }
+    fn merge_live<'a>(
+        live: &mut Live<'_, Self>,
+        others: Vec<Apart<'a, &'a Self>>,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error>;
 
     /// Calls `visit` with the size and alignment of every heap allocation that the value owns. The server module calls
     /// this method.
@@ -448,7 +443,17 @@ impl<'v, T: Value> Live<'v, T> {
     /// their newest slice is so far ahead of the clock that a merge would make items of this value expire early.
     /// [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
-        T::merge_live(self, others, limit)
+        T::merge_live(self, try_collect(others.len(), others.iter().map(|&other| (other, Payload::none())))?, limit)
+    }
+
+    /// Does what [`Self::merge`] does. The payload of each value may lie apart. The server module calls this method.
+    ///
+    /// # Errors
+    /// Those of [`Self::merge`].
+    #[doc(hidden)]
+    pub fn merge_apart(&mut self, others: &[Apart<T>], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let others = others.iter().map(|(other, payload)| payload.borrowed().map(|payload| (other, payload)));
+        T::merge_live(self, try_collect_ok(others.len(), others)?, limit)
     }
 
     /// The value with all changes made so far. The server module calls this method.

@@ -339,7 +339,7 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
     });
     let read = try_collect_ok::<_, CommandError>(args.len() - 2, read)?;
     let sources = try_collect(read.len(), read.iter().map(|(value, _)| value))?;
-    let united = unite(ctx, args, &mut destination, &sources, &limit, |live| T::merge_apart(live, &read, &limit));
+    let united = unite(ctx, args, &mut destination, &sources, &limit, |live| live.merge_apart(&read, &limit));
     let united = united.map_err(|error| differing(ctx, &destination, &sources).unwrap_or(error))?;
     drop(sources);
     // Of a filter without its bits, little is left to free.

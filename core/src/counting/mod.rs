@@ -27,7 +27,6 @@
 //! bitmaps. K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic counting algorithm for
 //! database applications", ACM Transactions on Database Systems 15(2), 1990: linear counting.
 
-mod admit;
 pub(crate) mod counter;
 pub(crate) mod estimate;
 pub(crate) mod held;

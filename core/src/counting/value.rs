@@ -2,24 +2,25 @@
 
 use std::alloc::Layout;
 
-use crate::admission::{Admission, Terms};
+use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::counting::counter::Counter;
 use crate::counting::held::Held;
+use crate::counting::held::members::record::{Member, counted_bytes};
 use crate::counting::held::ring::{TagRing, own_bytes};
 use crate::counting::params::Params;
-use crate::counting::stored::CounterForm;
-use crate::counting::stored::PartialCounter;
+use crate::counting::stored::{CounterForm, PartialCounter};
+use crate::counting::view::View;
 use crate::error::{Error, Parameter};
 use crate::hash::{checksum, table_hash};
 use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
 use crate::shared::own_layout;
-use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
 use crate::stored::inline::{AS_IT_IS, OUT_OF_LINE};
-use crate::stored::payload::Payload;
+use crate::stored::payload::{Apart, Payload};
 use crate::stored::{ChunkFormat, Kind};
-use crate::window::{Ahead, ClockSource, Mark, Merging, Time, Window};
+use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 /// The largest payload in bytes that is written into the header. A dump is then a single chunk, which cannot become
 /// outdated half-way. The number may be changed, since readers accept any size.
@@ -122,6 +123,16 @@ impl Live<'_, Counter> {
     }
 }
 
+/// The number of members in the view, and the bytes that they take of the limit `exact_bytes`.
+fn present(view: View<'_>) -> Result<(u64, u64), Error> {
+    // The members are counted one by one only if some of them have expired.
+    if let (Held::Exact(all), true) = (&view.counter.held, view.is_whole()) {
+        return Ok((all.len() as u64, all.member_bytes.into()));
+    }
+    let add = |(members, bytes), member: Member<'_>| (members + 1, bytes + member.counted_bytes() as u64);
+    Ok(view.members()?.fold((0, 0), add))
+}
+
 impl Sealed for Counter {}
 
 impl Value for Counter {
@@ -210,20 +221,91 @@ impl Value for Counter {
         result
     }
 
+    /// Members that have expired count as new.
     fn admit_live<'a>(
         live: &mut Live<'_, Self>,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error> {
-        live.admit_members(items, terms, limit)
+        let (due, view) = (live.due(), live.value.at(live.time));
+        // An estimating counter without live members is treated as an empty exact counter.
+        drop(view.members()?);
+        // If the clock jumped ahead and was set back, the window moves back even if no item is admitted. Otherwise,
+        // until the time to which the clock had jumped, no member would expire and make room.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let mut look_up = LookUp::of(items.len())?;
+        // Members that were last added in an earlier slice. They are added again, so that they expire later.
+        let mut renewed = try_with_capacity(if live.value.window().is_some() { items.len() } else { 0 })?;
+        for item in items {
+            let hash = table_hash(item);
+            let age = if view.is_exact() { view.age_of(item, hash)? } else { None };
+            if age.is_some_and(|age| age > 0 || matches!(due, Move::Advance(_))) {
+                renewed.push(item);
+            }
+            look_up.record(hash, (hash, item), age.is_some());
+        }
+        let (members, bytes) = present(view)?;
+        let &Params { exact_limit, exact_bytes, .. } = live.value.params();
+        let admitted = terms.admitted(members, look_up.new.len());
+        let new = &look_up.new[..admitted];
+        if terms.all && admitted < look_up.new.len() {
+            renewed.clear();
+        }
+        let members = members + admitted as u64;
+        let bytes = bytes + new.iter().map(|(_, item)| counted_bytes(item) as u64).sum::<u64>();
+        if members > exact_limit.into() || bytes > exact_bytes.into() {
+            return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });
+        }
+        let reported = first_of(admitted, look_up.new.len())?;
+        if !terms.dry_run {
+            match new {
+                [] => {}
+                // Adding a single item either succeeds or changes nothing, so no copy of the counter is needed.
+                &[(hash, only)] if due == Move::Stay => live.value.add_absent(only, hash, limit)?,
+                several => {
+                    let mut copy = live.value.try_clone()?;
+                    copy.make(due);
+                    several.iter().try_for_each(|&(hash, item)| copy.add_absent(item, hash, limit))?;
+                    (*live.value, live.outcome.before) = (copy, due);
+                }
+            }
+            let has_changes = admitted > 0 || !renewed.is_empty();
+            if has_changes || rebases {
+                live.move_on();
+            }
+            live.outcome.changed |= has_changes;
+            renewed.iter().try_for_each(|item| live.value.add_item(item, limit).map(drop))?;
+        }
+        let num_new = look_up.new.len();
+        Ok((look_up.into_answers(&reported), num_new))
     }
 
+    /// Windows need slices of one length and one clock source. Otherwise the same slice number would mean different
+    /// times.
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        self.check_params(other)
+        Error::check_same(Parameter::Seed, self.params().seed, other.params().seed)?;
+        let numbering = |counter: &Counter| counter.window().map(|of| (of.slice_seconds(), of.clock_source()));
+        let [ours, theirs] = [self, other].map(numbering);
+        if ours == theirs {
+            return Ok(());
+        }
+        let has_same_length = ours.map(|(seconds, _)| seconds) == theirs.map(|(seconds, _)| seconds);
+        let [ours, theirs] = [ours, theirs].map(|numbering| match numbering {
+            None => "no window".to_owned(),
+            Some((seconds, _)) if !has_same_length => format!("slices of {seconds} s"),
+            Some((_, ClockSource::System)) => "system clock".to_owned(),
+            Some((_, ClockSource::Manual)) => "manual clock".to_owned(),
+        });
+        Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
-    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+    fn merge_live<'a>(
+        live: &mut Live<'_, Self>,
+        others: Vec<Apart<'a, &'a Self>>,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        let others = &try_collect(others.len(), others.iter().map(|&(other, _)| other))?;
         let merging = live.value.merging(others, live.time)?;
         // The merge makes a new counter, since it may fail half-way.
         let (merged, changed) = live.value.merged(others, merging.before, limit)?;

@@ -1,80 +1,13 @@
 //! Admission to a filter: new items are added only while the filter holds fewer items than a limit.
 
 use super::BloomFilter;
-use super::generations::Parts;
-use crate::admission::{Admission, LookUp, Terms, first_of};
-use crate::bloom::look_up::{look_up, look_up_chunks, prefetch_all};
+use crate::admission::Admission;
+use crate::bloom::look_up::{look_up, prefetch_all};
 use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
-use crate::hash::{Hash128, table_hash};
-use crate::live::{Live, Value};
+use crate::hash::Hash128;
 use crate::marks::{CHUNK, first_marks};
-use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
-use crate::window::Move;
-
-impl Live<'_, BloomFilter> {
-    /// Implements [`Value::admit_live`].
-    ///
-    /// If the filter does not scale and has room for fewer items, a dry run reports that these are admitted, and
-    /// `terms.all` rejects all. The computed room is a lower bound, exact at error rates up to 0.02.
-    pub(super) fn admit_items<'a>(
-        &mut self,
-        items: impl ExactSizeIterator<Item = &'a [u8]>,
-        terms: Terms,
-        limit: &impl SizeLimit,
-    ) -> Result<(Vec<Admission>, usize), Error> {
-        let (due, filter) = (self.due(), &mut *self.value);
-        let slices_later = match (due, filter.newest_slice()) {
-            (Move::Advance(slice), Some(newest)) => slice - newest,
-            _ => 0,
-        };
-        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
-        // are rejected. Otherwise the filter's items would expire far too late.
-        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
-        let renews = filter.renews();
-        let mut sorted = LookUp::of(items.len())?;
-        // Items that the filter has already and that will be added again, so that they expire later. Each comes with
-        // the number of new items before it in the call.
-        let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
-        let newest = if slices_later == 0 { filter.newest() } else { &[] };
-        look_up_chunks(filter.live_after(slices_later), items.map(filter.hasher()), |hash, is_known| {
-            sorted.record(table_hash(bytemuck::cast_slice(&[hash.lo, hash.hi])), hash, is_known);
-            if is_known && renews && !look_up(newest, hash) {
-                renewed.push((sorted.new.len(), hash));
-            }
-        });
-        let num_new = sorted.new.len();
-        let mut admitted = terms.admitted(filter.after(slices_later).num_items(), num_new);
-        if terms.all && admitted < num_new {
-            renewed.clear();
-        }
-        let (more, room) = match filter.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit) {
-            Ok(more) => (more, admitted),
-            Err(Error::Full { .. }) => (Vec::new(), filter.room() as usize),
-            Err(error) => return Err(error),
-        };
-        if terms.all && room < admitted {
-            admitted = 0;
-        }
-        let mut reported = first_of(if terms.dry_run { admitted.min(room) } else { 0 }, num_new)?;
-        if !terms.dry_run {
-            // After the window has moved, no error may occur. So memory is reserved here.
-            if let Parts::Many(all, Some(ring)) = &mut filter.parts {
-                try_reserve(&mut ring.list, 1)?;
-                try_reserve(all, more.len())?;
-            }
-            let adds = admitted > 0 || !renewed.is_empty();
-            if adds || rebases {
-                self.make(due);
-            }
-            if adds {
-                self.value.add_admitted(more, &sorted.new, &renewed, admitted, &mut reported)?;
-            }
-            self.outcome.changed |= !renewed.is_empty() || reported.contains(&Admission::Admitted);
-        }
-        Ok((sorted.into_answers(&reported), num_new))
-    }
-}
+use crate::size_limit::{SizeLimit, try_reserve};
 
 impl BloomFilter {
     /// Makes the sub-filters that the newest slice needs for `items` more items when the window has moved forward by
@@ -82,7 +15,12 @@ impl BloomFilter {
     ///
     /// # Errors
     /// The error that keeps the filter from growing: [`Error::Full`] if it does not scale.
-    fn sub_filters_for(&self, items: u64, slices_later: u64, limit: &impl SizeLimit) -> Result<Vec<SubFilter>, Error> {
+    pub(super) fn sub_filters_for(
+        &self,
+        items: u64,
+        slices_later: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<SubFilter>, Error> {
         let mut more: Vec<SubFilter> = Vec::new();
         let live = self.live_after(slices_later);
         let newest = if slices_later == 0 { self.newest() } else { &[] };
@@ -104,7 +42,7 @@ impl BloomFilter {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], only without a window. The filter is then unchanged.
-    fn add_admitted(
+    pub(super) fn add_admitted(
         &mut self,
         more: Vec<SubFilter>,
         new: &[Hash128],

@@ -44,22 +44,6 @@ struct Planned<'a> {
 }
 
 impl BloomFilter {
-    /// Implements [`Value::check_mergeable`].
-    pub(super) fn check_params(&self, other: &BloomFilter) -> Result<(), Error> {
-        Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
-        let [ours, theirs] =
-            [self, other].map(|filter| filter.windowing().map(|windowing| windowing.with_volatile(false)));
-        if ours != theirs {
-            let [ours, theirs] = [ours, theirs].map(|windowing| windowing.map_or("none".into(), |one| one.to_string()));
-            return Err(Error::incompatible(Parameter::Window, ours, theirs));
-        }
-        let (ours, theirs) = (self.params(), other.params());
-        Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
-        Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)?;
-        Error::check_same(Parameter::Expansion, ours.expansion, theirs.expansion)?;
-        Error::check_same(Parameter::Seed, ours.seed, theirs.seed)
-    }
-
     /// Turns the filter into the union with `others`, whose parameters have been checked, without expired slices. The
     /// newest slice of the union is the latest slice of all filters. Returns whether anything changed, and the removed
     /// sub-filters.

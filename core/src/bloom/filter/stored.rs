@@ -203,13 +203,10 @@ mod tests {
             for len in [7, 500, 4096, 10_000, bytes[0].len()] {
                 let others = [apart(&one, &bytes[0], len), apart(&other, &bytes[1], len)];
                 let mut united = own.clone();
-                assert!(BloomFilter::merge_apart(&mut united.live(Time::Reached), &others, &Unlimited).unwrap());
+                assert!(united.live(Time::Reached).merge_apart(&others, &Unlimited).unwrap());
                 assert!(united == merged, "{len}");
                 // The union has all bits already.
-                assert!(
-                    !BloomFilter::merge_apart(&mut united.live(Time::Reached), &others, &Unlimited).unwrap()
-                        && united == merged
-                );
+                assert!(!united.live(Time::Reached).merge_apart(&others, &Unlimited).unwrap() && united == merged);
             }
         }
     }

@@ -5,16 +5,16 @@ use std::alloc::Layout;
 use super::generations::{Generations, Parts};
 use super::stored::{PartialFilter, lines, redisbloom};
 use super::{BloomFilter, Expired};
-use crate::admission::{Admission, Terms};
-use crate::bloom::look_up::look_up;
+use crate::admission::{Admission, LookUp, Terms, first_of};
+use crate::bloom::look_up::{look_up, look_up_chunks};
 use crate::bloom::params::BitLayout;
 use crate::bloom::sub_filter::num_items;
 use crate::error::{Error, Parameter};
-use crate::hash::Hash128;
+use crate::hash::{Hash128, table_hash};
 use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
-use crate::size_limit::{SizeLimit, try_collect, try_collect_ok, try_filled};
+use crate::size_limit::{SizeLimit, try_collect, try_filled, try_reserve, try_with_capacity};
 use crate::stored::inline::is_inline;
 use crate::stored::payload::{Apart, Payload};
 use crate::stored::{ChunkFormat, Kind, Source, no_chunk};
@@ -139,30 +139,103 @@ impl Value for BloomFilter {
         self.add_hashes(items.map(hash), limit, changed, added)
     }
 
+    /// If the filter does not scale and has room for fewer items, a dry run reports that these are admitted, and
+    /// `terms.all` rejects all. The computed room is a lower bound, exact at error rates up to 0.02.
     fn admit_live<'a>(
         live: &mut Live<'_, Self>,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error> {
-        live.admit_items(items, terms, limit)
+        let (due, filter) = (live.due(), &mut *live.value);
+        let slices_later = match (due, filter.newest_slice()) {
+            (Move::Advance(slice), Some(newest)) => slice - newest,
+            _ => 0,
+        };
+        // If the clock had jumped ahead and was set back, the window moves back to the clock's slice even if all items
+        // are rejected. Otherwise the filter's items would expire far too late.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
+        let renews = filter.renews();
+        let mut sorted = LookUp::of(items.len())?;
+        // Items that the filter has already and that will be added again, so that they expire later. Each comes with
+        // the number of new items before it in the call.
+        let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
+        let newest = if slices_later == 0 { filter.newest() } else { &[] };
+        look_up_chunks(filter.live_after(slices_later), items.map(filter.hasher()), |hash, is_known| {
+            sorted.record(table_hash(bytemuck::cast_slice(&[hash.lo, hash.hi])), hash, is_known);
+            if is_known && renews && !look_up(newest, hash) {
+                renewed.push((sorted.new.len(), hash));
+            }
+        });
+        let num_new = sorted.new.len();
+        let mut admitted = terms.admitted(filter.after(slices_later).num_items(), num_new);
+        if terms.all && admitted < num_new {
+            renewed.clear();
+        }
+        let (more, room) = match filter.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit) {
+            Ok(more) => (more, admitted),
+            Err(Error::Full { .. }) => (Vec::new(), filter.room() as usize),
+            Err(error) => return Err(error),
+        };
+        if terms.all && room < admitted {
+            admitted = 0;
+        }
+        let mut reported = first_of(if terms.dry_run { admitted.min(room) } else { 0 }, num_new)?;
+        if !terms.dry_run {
+            // After the window has moved, no error may occur. So memory is reserved here.
+            if let Parts::Many(all, Some(ring)) = &mut filter.parts {
+                try_reserve(&mut ring.list, 1)?;
+                try_reserve(all, more.len())?;
+            }
+            let adds = admitted > 0 || !renewed.is_empty();
+            if adds || rebases {
+                live.make(due);
+            }
+            if adds {
+                live.value.add_admitted(more, &sorted.new, &renewed, admitted, &mut reported)?;
+            }
+            live.outcome.changed |= !renewed.is_empty() || reported.contains(&Admission::Admitted);
+        }
+        Ok((sorted.into_answers(&reported), num_new))
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
-        self.check_params(other)
+        Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
+        let [ours, theirs] =
+            [self, other].map(|filter| filter.windowing().map(|windowing| windowing.with_volatile(false)));
+        if ours != theirs {
+            let [ours, theirs] = [ours, theirs].map(|windowing| windowing.map_or("none".into(), |one| one.to_string()));
+            return Err(Error::incompatible(Parameter::Window, ours, theirs));
+        }
+        let (ours, theirs) = (self.params(), other.params());
+        Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
+        Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)?;
+        Error::check_same(Parameter::Expansion, ours.expansion, theirs.expansion)?;
+        Error::check_same(Parameter::Seed, ours.seed, theirs.seed)
     }
 
-    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let with_bits = others.iter().map(|&other| (other, Payload::of_bitmaps(other.bitmaps())));
-        live.unite(&try_collect(others.len(), with_bits)?, limit)
-    }
-
-    fn merge_apart(live: &mut Live<'_, Self>, others: &[Apart<Self>], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let with_bits = others.iter().map(|(other, payload)| match payload.is_empty() {
-            true => Ok((other, Payload::of_bitmaps(other.bitmaps()))),
-            false => Ok((other, payload.borrowed()?)),
-        });
-        live.unite(&try_collect_ok(others.len(), with_bits)?, limit)
+    fn merge_live<'a>(
+        live: &mut Live<'_, Self>,
+        mut others: Vec<Apart<'a, &'a Self>>,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        for (other, payload) in others.iter_mut().filter(|(_, payload)| payload.is_empty()) {
+            *payload = Payload::of_bitmaps(other.bitmaps());
+        }
+        let filters = try_collect(others.len(), others.iter().map(|&(other, _)| other))?;
+        filters.iter().try_for_each(|other| live.value.check_mergeable(other))?;
+        let (merging, newest) = (live.value.merging(&filters, live.time)?, live.value.newest_slice());
+        live.value.make(merging.before);
+        let united = live.value.unite(&others, limit);
+        if let (Err(_), Some(ring)) = (&united, live.value.ring_mut()) {
+            // Only a step back may have been made, which moves no sub-filter.
+            ring.newest_slice = newest.unwrap_or(ring.newest_slice);
+        }
+        let (changed, expired) = united?;
+        live.value.make(merging.after);
+        (live.outcome.before, live.outcome.after, live.outcome.expired) = (merging.before, merging.after, expired);
+        live.outcome.changed |= changed;
+        Ok(changed)
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -225,24 +298,6 @@ fn list_layout<T>(list: &Vec<T>) -> Option<Layout> {
 }
 
 impl Live<'_, BloomFilter> {
-    /// Merges filters, each with its bits.
-    fn unite(&mut self, with_bits: &[Apart<&BloomFilter>], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let others = &try_collect(with_bits.len(), with_bits.iter().map(|&(other, _)| other))?;
-        others.iter().try_for_each(|other| self.value.check_mergeable(other))?;
-        let (merging, newest) = (self.value.merging(others, self.time)?, self.value.newest_slice());
-        self.value.make(merging.before);
-        let united = self.value.unite(with_bits, limit);
-        if let (Err(_), Some(ring)) = (&united, self.value.ring_mut()) {
-            // Only a step back may have been made, which moves no sub-filter.
-            ring.newest_slice = newest.unwrap_or(ring.newest_slice);
-        }
-        let (changed, expired) = united?;
-        self.value.make(merging.after);
-        (self.outcome.before, self.outcome.after, self.outcome.expired) = (merging.before, merging.after, expired);
-        self.outcome.changed |= changed;
-        Ok(changed)
-    }
-
     /// Adds the items with these hashes, in order, and returns how many were new. It allows hashing on several threads.
     /// The command-line tool calls it.
     ///

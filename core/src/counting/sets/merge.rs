@@ -4,10 +4,10 @@ use std::iter::once;
 
 use crate::counting::counter::Counter;
 use crate::counting::params::Params;
-use crate::error::{Error, Parameter};
+use crate::error::Error;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_collect};
-use crate::window::{ClockSource, Move};
+use crate::window::Move;
 
 impl Counter {
     /// The union of the counter and `others`, and whether it differs from the counter. The counter's window is first
@@ -28,7 +28,7 @@ impl Counter {
         before: Move,
         limit: &impl SizeLimit,
     ) -> Result<(Counter, bool), Error> {
-        others.iter().try_for_each(|other| self.check_params(other))?;
+        others.iter().try_for_each(|other| self.check_mergeable(other))?;
         let all = once(self).chain(others.iter().copied());
         let lower_bound = all.map(|counter| counter.lower_bound()).max().unwrap_or(0);
         // The server's limit measures the used memory at its first check. So the first check comes before the copy
@@ -79,25 +79,6 @@ impl Counter {
             }
         };
         Ok(union)
-    }
-
-    /// Implements [`Value::check_mergeable`]. Windows need slices of one length and one clock source. Otherwise the
-    /// same slice number would mean different times.
-    pub(in crate::counting) fn check_params(&self, other: &Counter) -> Result<(), Error> {
-        Error::check_same(Parameter::Seed, self.params().seed, other.params().seed)?;
-        let numbering = |counter: &Counter| counter.window().map(|of| (of.slice_seconds(), of.clock_source()));
-        let [ours, theirs] = [self, other].map(numbering);
-        if ours == theirs {
-            return Ok(());
-        }
-        let has_same_length = ours.map(|(seconds, _)| seconds) == theirs.map(|(seconds, _)| seconds);
-        let [ours, theirs] = [ours, theirs].map(|numbering| match numbering {
-            None => "no window".to_owned(),
-            Some((seconds, _)) if !has_same_length => format!("slices of {seconds} s"),
-            Some((_, ClockSource::System)) => "system clock".to_owned(),
-            Some((_, ClockSource::Manual)) => "manual clock".to_owned(),
-        });
-        Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 
     /// Whether this counter has a member that is at most `most_age` slices older than the slice `newest`.

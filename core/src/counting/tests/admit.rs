@@ -1,8 +1,10 @@
-//! Tests of admission to windowed counters, against the model.
+//! Tests of admission to counters, of windowed ones against the model.
 
 use super::*;
 use crate::admission::Admission::{Admitted, Known, Rejected};
 use crate::admission::{Admission, Terms};
+use crate::counting::held::members::tests::LOOKED_AT;
+use crate::error::Limit;
 
 const LIMIT: Terms = Terms { limit: 3, all: false, dry_run: false };
 
@@ -167,4 +169,59 @@ fn bytes_count_while_their_members_are_live() {
     assert_eq!(admit(&items[5..], NOON + 20), Err(past));
     // All members except the fifth have expired.
     assert_eq!(admit(&items[..4], NOON + 55), Ok((vec![Admitted; 4], true)));
+}
+
+const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 60, seed: 7 };
+const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
+
+fn admit(counter: &mut Counter, items: &[&[u8]], terms: Terms) -> Result<Vec<Admission>, Error> {
+    counter.admit(items.iter().copied(), terms, &Unlimited)
+}
+
+#[test]
+fn it_never_becomes_an_estimate() {
+    let mut counter = Counter::new(Params { exact_limit: 2, exact_bytes: 10, ..PARAMS }).unwrap();
+    for all in [false, true] {
+        for dry_run in [false, true] {
+            let terms = Terms { all, dry_run, ..SOME };
+            let past = |members, bytes| Error::PastExact { exact_limit: 2, exact_bytes: 10, members, bytes };
+            assert_eq!(admit(&mut counter, &[b"a", b"b", b"a", b"c"], terms), Err(past(3, 3)));
+            assert_eq!(admit(&mut counter, &[b"a2345", b"b23456"], terms), Err(past(2, 11)));
+            assert_eq!(admit(&mut counter, &[b"a2345678901"], terms), Err(past(1, 11)));
+            assert_eq!(counter.count(), 0);
+        }
+    }
+    // If the call has a smaller limit, it admits fewer items.
+    assert_eq!(
+        admit(&mut counter, &[b"a", b"b", b"c"], Terms { limit: 2, ..SOME }),
+        Ok(vec![Admitted, Admitted, Rejected])
+    );
+    assert_eq!(admit(&mut counter, &[b"a", b"b", b"a"], SOME), Ok(vec![Known; 3]));
+    counter.add(b"c", &Unlimited).unwrap();
+    let estimates = Error::NotExact { exact_limit: 2, exact_bytes: 10 };
+    assert_eq!(admit(&mut counter, &[b"a"], SOME), Err(estimates));
+}
+
+#[test]
+fn what_has_no_memory_fails_and_changes_nothing() {
+    let mut counter = Counter::new(PARAMS).unwrap();
+    admit(&mut counter, &[b"a", b"b"], SOME).unwrap();
+    let tight = MaxBytes(counter.size_bytes() + 1);
+    // The items need more bytes than the buffer has.
+    for items in [&[&[7; 50][..]][..], &[&[7; 25], &[8; 25]]] {
+        let error = counter.admit(items.iter().copied(), SOME, &tight).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");
+        assert_eq!(counter.members().unwrap().collect::<Vec<_>>(), [b"a", b"b"]);
+    }
+}
+
+#[test]
+fn each_item_is_looked_up_once() {
+    let mut counter = Counter::new(PARAMS).unwrap();
+    for (items, limit) in [(&[&b"a"[..]][..], 20), (&[b"b", b"c"], 20), (&[b"a", b"d", b"e"], 4)] {
+        LOOKED_AT.set(0);
+        admit(&mut counter, items, Terms { limit, ..SOME }).unwrap();
+        assert_eq!(LOOKED_AT.get(), items.len() as u64);
+    }
+    assert_eq!(counter.count(), 4);
 }
