@@ -44,10 +44,8 @@ pub struct Setting {
     pub kind: SettingKind,
     /// Whether the option cannot change after the module has been loaded.
     pub is_fixed: bool,
-    /// Checks that a value does not conflict with other options. The error is the reason for the conflict.
-    pub check: fn(u64) -> Result<(), String>,
-    /// Called after the option was set, with its value before and now.
-    on_set: fn(&Setting, u64, u64),
+    /// Called before the option is set to a value. The error is the reason why the value is rejected.
+    before_set: fn(&Setting, u64) -> Result<(), String>,
     default: u64,
     /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
     initial: AtomicU64,
@@ -59,8 +57,8 @@ pub struct Setting {
 impl Setting {
     const fn new(name: &'static CStr, kind: SettingKind, default: u64) -> Self {
         let (initial, value) = (AtomicU64::new(default), AtomicU64::new(default));
-        let (is_fixed, check, on_set): (_, fn(u64) -> _, fn(&_, _, _)) = (false, |_| Ok(()), |_, _, _| ());
-        Setting { name, kind, is_fixed, check, on_set, default, initial, value, shown: Mutex::new(None) }
+        let before_set: fn(&_, _) -> _ = |_, _| Ok(());
+        Setting { name, kind, is_fixed: false, before_set, default, initial, value, shown: Mutex::new(None) }
     }
 
     const fn fixed(mut self) -> Self {
@@ -68,13 +66,8 @@ impl Setting {
         self
     }
 
-    const fn checked(mut self, check: fn(u64) -> Result<(), String>) -> Self {
-        self.check = check;
-        self
-    }
-
-    const fn on_set(mut self, on_set: fn(&Setting, u64, u64)) -> Self {
-        self.on_set = on_set;
+    const fn before_set(mut self, before_set: fn(&Setting, u64) -> Result<(), String>) -> Self {
+        self.before_set = before_set;
         self
     }
 
@@ -83,9 +76,15 @@ impl Setting {
         self.value.load(Ordering::Relaxed)
     }
 
-    pub fn set(&self, bits: u64) {
-        let before = self.value.swap(bits, Ordering::Relaxed);
-        (self.on_set)(self, before, bits);
+    /// Parses a value and sets the option to it.
+    ///
+    /// # Errors
+    /// The reason why the value is rejected.
+    pub fn set(&self, text: &[u8]) -> Result<(), String> {
+        let bits = self.parse(text)?;
+        (self.before_set)(self, bits)?;
+        self.value.store(bits, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
@@ -179,7 +178,7 @@ settings! {
         2,
     );
     BF_LAYOUT: Setting::new(c"bf-layout", Choice { words: &["lines", "classic"] }, 0)
-        .checked(|bits| check_bloom_layout(layout_of(bits)));
+        .before_set(|_, bits| check_bloom_layout(layout_of(bits)));
     LC_ERROR_RATE: Setting::new(
         c"lc-error-rate",
         Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
@@ -193,13 +192,14 @@ settings! {
     );
     AUTO_CREATE: Setting::new(c"auto-create", Choice { words: &["yes", "no"] }, 0);
     MAX_KEY_BYTES: Setting::new(c"max-key-bytes", BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
-    HUGE_PAGES: Setting::new(c"huge-pages", Choice { words: &["no", "yes"] }, 0).on_set(|_, _, bits| {
+    HUGE_PAGES: Setting::new(c"huge-pages", Choice { words: &["no", "yes"] }, 0).before_set(|_, bits| {
         huge::set(bits == 1);
         let state = huge::state();
         if bits == 1 && state != "yes" {
             let why = format!("huge-pages yes has no effect: {state}; see \"huge-pages\" in docs/configuration.md");
             log_anywhere(WARNING, &why);
         }
+        Ok(())
     });
     HASH_SEED: Setting::new(c"hash-seed", Seed, 0).fixed();
     COMMANDS: Setting::new(c"commands", Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
@@ -238,10 +238,11 @@ pub static CUCKOO: [Setting; 5] = [
 ];
 
 const fn cuckoo(name: &'static CStr, min: i64, max: i64, default: u64) -> Setting {
-    Setting::new(name, FilterWhole { min, max }, default).on_set(|option, before, bits| {
-        if bits != before {
+    Setting::new(name, FilterWhole { min, max }, default).before_set(|option, bits| {
+        if bits != option.bits() {
             log_anywhere(NOTICE, &ignored(option.name.to_bytes(), &option.print(bits)));
         }
+        Ok(())
     })
 }
 

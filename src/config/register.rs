@@ -73,14 +73,8 @@ unsafe extern "C" fn set(
     // call, and a pointer for an error text. It copies the text into a string, and frees this string later.
     let set = guard("a configuration setter", || unsafe {
         let option = &*data.cast::<Setting>();
-        match option.parse(Arg::new(value).bytes()).and_then(|bits| (option.check)(bits).map(|()| bits)) {
-            Ok(bits) => {
-                option.set(bits);
-                return OK;
-            }
-            Err(_) if error.is_null() => {}
-            Err(why) => *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())),
-        }
+        let Err(why) = option.set(Arg::new(value).bytes()) else { return OK };
+        *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len()));
         ERR
     });
     set.unwrap_or(ERR)
