@@ -21,9 +21,6 @@ use super::pages::{self, huge};
 /// bytes, and on some systems the server stores the size of a block in the 8 bytes before it.
 const MALLOC_ALIGN: usize = 8;
 
-/// The alignment in bytes that most mallocs give to a block whose size is a multiple of 16.
-const DOUBLE_ALIGN: usize = 16;
-
 /// Allocations of at least this number of bytes return null if memory is lacking. If a smaller allocation fails, the
 /// server ends the process.
 const TRY_BYTES: usize = 64 * 1024;
@@ -31,8 +28,8 @@ const TRY_BYTES: usize = 64 * 1024;
 /// Bitmaps are aligned to cache lines.
 const CACHE_LINE: usize = 64;
 
-/// The measured alignment of the server's malloc, for sizes that are a multiple of it: [`MALLOC_ALIGN`],
-/// [`DOUBLE_ALIGN`] or [`CACHE_LINE`] bytes; 0 before the first allocation.
+/// The measured alignment of the server's malloc, for sizes that are a multiple of it: [`MALLOC_ALIGN`] or
+/// [`CACHE_LINE`] bytes; 0 before the first allocation.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
 /// The difference in bytes between jemalloc's smallest size classes: 16 by default, and 8 in the jemalloc of Redis; 0
@@ -75,17 +72,10 @@ const TRIED: usize = 16;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 unsafe fn malloc_alignment() -> usize {
-    let is_aligned = |block: *mut c_void, align| !block.is_null() && (block as usize).is_multiple_of(align);
-    let doubles = [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000];
-    let mut lines = (1..=16).map(|lines| lines * CACHE_LINE).chain([1344, 5184, 20_544]);
+    let is_aligned = |block: *mut c_void| !block.is_null() && (block as usize).is_multiple_of(CACHE_LINE);
+    let mut sizes = (1..=16).map(|lines| lines * CACHE_LINE).chain([1344, 5184, 20_544]);
     // SAFETY: as the caller promises; `all_blocks` passes allocated blocks.
-    unsafe {
-        if !doubles.into_iter().all(|size| all_blocks(size, |block| is_aligned(block, DOUBLE_ALIGN))) {
-            return MALLOC_ALIGN;
-        }
-        let aligns_lines = lines.all(|size| all_blocks(size, |block| is_aligned(block, CACHE_LINE)));
-        if aligns_lines { CACHE_LINE } else { DOUBLE_ALIGN }
-    }
+    if sizes.all(|size| unsafe { all_blocks(size, is_aligned) }) { CACHE_LINE } else { MALLOC_ALIGN }
 }
 
 /// Tests the server's allocator with [`TRIED`] new blocks of `size` bytes. Returns whether `is_right` is true for all.
@@ -318,32 +308,21 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
     unsafe {
         let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
         // Active defragmentation moves no block of this size. Besides, the background thread may be turning its pages
-        // into huge pages.
-        if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES {
+        // into huge pages. A block with padding is not jemalloc's, and no other malloc has active defragmentation.
+        if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES || padding(layout) > 0 {
             return pointer;
         }
-        let base = base_of(pointer, layout);
-        let old_offset = pointer.offset_from(base);
-        let new_base: *mut u8 = defrag_alloc(ctx, base.cast()).cast();
-        if new_base.is_null() {
+        let moved: *mut u8 = defrag_alloc(ctx, pointer.cast()).cast();
+        if moved.is_null() {
             return pointer;
         }
         DEFRAG_MOVES.count();
-        if padding(layout) == 0 {
-            // The new block should have the same alignment, because it has the same size class. Otherwise the process
-            // is ended, because the old block is already freed.
-            if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
-                std::process::abort();
-            }
-            return new_base;
+        // The new block should have the same alignment, because it has the same size class. Otherwise the process is
+        // ended, because the old block is already freed.
+        if layout.align() > MALLOC_ALIGN && !(moved as usize).is_multiple_of(layout.align()) {
+            std::process::abort();
         }
-        // If the new block needs another padding than the old one, its contents are moved.
-        let contents = new_base.offset(old_offset);
-        let new_offset = layout.align() - (new_base as usize & (layout.align() - 1));
-        let aligned = new_base.add(new_offset);
-        contents.copy_to(aligned, layout.size());
-        aligned.cast::<*mut u8>().sub(1).write(new_base);
-        aligned
+        moved
     }
 }
 
