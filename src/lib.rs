@@ -90,8 +90,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     threads::become_main();
     // After a second load in the same process, the key of the first load stays.
     rollcall_core::set_table_key(RandomState::new().hash_one(()));
-    // SAFETY: the context is live, during loading.
-    unsafe { facts::gather(ctx) };
+    facts::gather();
     alloc::set_size_classes(facts::server_uses_jemalloc());
     set_options(ctx);
     config::take_arguments(ctx, args)?;

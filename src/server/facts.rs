@@ -1,13 +1,13 @@
 //! Facts about the server (Redis or Valkey, version, memory), and whether the running command is replicated.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
 
 use redis_module::raw;
 
 use super::api::api;
-use super::ffi::{self, Ctx, RedisModuleCtx};
+use super::ffi::{Ctx, RedisModuleCtx};
 
 /// What does not change while the server runs.
 struct Facts {
@@ -25,28 +25,26 @@ type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 
 /// Gathers the [`Facts`] when the module is loaded. Before, and in unit tests, the server counts as a Redis of unknown
 /// version.
-///
-/// # Safety
-/// `ctx` is live. Must be called while the module is loaded.
-pub unsafe fn gather(ctx: Ctx) {
+pub fn gather() {
     FACTS.get_or_init(|| {
-        let probe = |name: &CStr| -> Option<NonNull<c_void>> {
-            // SAFETY: as the caller promises. This closure runs only during this call.
-            unsafe { ffi::probe(ctx.as_ptr(), name) }
-        };
-        let must_obey =
-            probe(c"RedisModule_MustObeyClient").or_else(|| probe(c"ValkeyModule_MustObeyClient")).map(|function| {
-                // SAFETY: the function of this name takes a context and returns an int.
-                unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function.as_ptr()) }
-            });
-        Facts {
-            // In Valkey, every API function also has a name with the prefix `ValkeyModule_`.
-            is_valkey: probe(c"ValkeyModule_SetModuleOptions").is_some(),
-            // SAFETY: the function takes no arguments, and the server may lack it, which is checked.
-            version: unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) },
-            must_obey,
-        }
+        // In Valkey, every API function also has a name with the prefix `ValkeyModule_`.
+        let is_valkey = probe(c"ValkeyModule_SetModuleOptions").is_some();
+        let must_obey = probe(c"RedisModule_MustObeyClient").map(|function| {
+            // SAFETY: the function of this name takes a context and returns an int.
+            unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function.as_ptr()) }
+        });
+        // SAFETY: the function takes no arguments, and the server may lack it, which is checked.
+        let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
+        Facts { is_valkey, version, must_obey }
     });
+}
+
+/// Looks up a function of the server's API; `None` if this server lacks it.
+fn probe(name: &CStr) -> Option<NonNull<c_void>> {
+    let mut function: *mut c_void = null_mut();
+    // SAFETY: the name ends with NUL. The call writes an address, or writes nothing and returns an error.
+    unsafe { raw::RedisModule_GetApi?(name.as_ptr(), (&raw mut function).cast()) };
+    NonNull::new(function)
 }
 
 pub fn is_valkey() -> bool {
@@ -63,7 +61,7 @@ pub fn is_redis_8() -> bool {
 /// must not fail here.
 #[inline]
 pub fn must_obey(ctx: Ctx) -> bool {
-    ctx.is_obeyed(|| ask_whether_to_obey(ctx))
+    *ctx.obeyed.get_or_init(|| ask_whether_to_obey(ctx))
 }
 
 #[inline(never)]
@@ -79,7 +77,7 @@ fn ask_whether_to_obey(ctx: Ctx) -> bool {
 /// The flags of the server, `REDISMODULE_CTX_FLAGS_*`, without those of a client.
 pub fn server_flags() -> u32 {
     // SAFETY: a null context is allowed. It means that there is no client.
-    unsafe { api!(RedisModule_GetContextFlags(std::ptr::null_mut())) as u32 }
+    unsafe { api!(RedisModule_GetContextFlags(null_mut())) as u32 }
 }
 
 /// The memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. Buffers of replicas and of the AOF do not
@@ -126,7 +124,7 @@ struct Info(*mut raw::RedisModuleServerInfoData);
 impl Info {
     fn read(section: &CStr) -> Self {
         // SAFETY: a null context is allowed; the name ends with NUL.
-        Info(unsafe { api!(RedisModule_GetServerInfo(std::ptr::null_mut(), section.as_ptr())) })
+        Info(unsafe { api!(RedisModule_GetServerInfo(null_mut(), section.as_ptr())) })
     }
 
     fn text(&self, name: &CStr) -> Option<&[u8]> {
@@ -141,6 +139,6 @@ impl Info {
 impl Drop for Info {
     fn drop(&mut self) {
         // SAFETY: the data belong to this module, and they are freed once.
-        unsafe { api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), self.0)) };
+        unsafe { api!(RedisModule_FreeServerInfo(null_mut(), self.0)) };
     }
 }

@@ -5,7 +5,7 @@
 //! functions here run while the server's lock is held, unless their comments say otherwise.
 
 use std::cell::{Cell, OnceCell};
-use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
+use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
@@ -74,8 +74,8 @@ fn c_text(text: &str) -> CString {
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     ptr: *mut RedisModuleCtx,
-    /// The cached result of [`Ctx::is_obeyed`].
-    obeyed: &'a OnceCell<bool>,
+    /// The cached result of [`must_obey`](super::facts::must_obey).
+    pub(super) obeyed: &'a OnceCell<bool>,
 }
 
 impl Ctx<'_> {
@@ -86,11 +86,6 @@ impl Ctx<'_> {
     pub fn log(self, level: &CStr, message: &str) {
         // SAFETY: the context is live.
         unsafe { log_to(self.ptr, level, message) };
-    }
-
-    /// Whether the command is replicated (from a primary or the AOF). Only the first call calls `ask`.
-    pub(super) fn is_obeyed(self, ask: impl FnOnce() -> bool) -> bool {
-        *self.obeyed.get_or_init(ask)
     }
 
     /// The flags of the context, `REDISMODULE_CTX_FLAGS_*`.
@@ -506,20 +501,4 @@ pub unsafe fn run_command<E>(
     });
     ran.unwrap_or_else(|| reply_panicked(ctx));
     OK
-}
-
-/// Looks up a function of the server's API; `None` if this server lacks it.
-///
-/// # Safety
-/// `ctx` is live. Must be called while the module is loaded.
-pub unsafe fn probe(ctx: *mut RedisModuleCtx, name: &CStr) -> Option<NonNull<c_void>> {
-    let mut function: *mut c_void = null_mut();
-    // SAFETY: as in redismodule.h, the context begins with a pointer to the look-up function. That function writes an
-    // address, or writes nothing and returns an error.
-    unsafe {
-        type GetApi = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
-        let get_api = *ctx.cast::<Option<GetApi>>();
-        get_api?(name.as_ptr(), (&raw mut function).cast());
-    }
-    NonNull::new(function)
 }
