@@ -78,15 +78,10 @@ fn register_one(
     (name, summary): (&CStr, &CStr),
     families: &[&CStr],
 ) -> Result<(), String> {
-    let (first, last, step) = match command.keys {
-        Keys::Read | Keys::Insert | Keys::Remove | Keys::Clear | Keys::Advance => (1, 1, 1),
-        Keys::ReadAll | Keys::Merge => (1, -1, 1),
-        // If the number of keys is an argument, only a key specification can describe them.
-        Keys::Numbered => (0, 0, 0),
-    };
     let (ctx, entry, flags) = (ctx.as_ptr(), Some(command.entry), command.flags.as_ptr());
+    // The key specifications below replace the positions of keys, which are 0 here.
     // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
-    if OK != unsafe { api!(RedisModule_CreateCommand(ctx, name.as_ptr(), entry, flags, first, last, step)) } {
+    if OK != unsafe { api!(RedisModule_CreateCommand(ctx, name.as_ptr(), entry, flags, 0, 0, 0)) } {
         return Err(name.to_string_lossy().into_owned());
     }
     let (mut key_specs, mut lists) = (key_specs(command.keys), Lists::new());
