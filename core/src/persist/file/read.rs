@@ -213,23 +213,20 @@ impl<R: Read> Reader<R> {
         if len > most {
             return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
         }
-        // The buffer grows while bytes are read, so a forged length causes no large allocation.
-        let mut bytes = Vec::new();
-        self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
-        self.took(&bytes);
-        if bytes.len() < len { Err(self.ends_in(what)) } else { Ok(bytes) }
+        self.take(len, what)
     }
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FileError> {
-        let mut bytes = [0; N];
-        let len = io::copy(&mut self.input.by_ref().take(N as u64), &mut &mut bytes[..])? as usize;
-        self.took(&bytes[..len]);
-        if len < N { Err(self.ends_in(what)) } else { Ok(bytes) }
+        Ok(*self.take(N, what)?.first_chunk().unwrap_or(&[0; N]))
     }
 
-    fn took(&mut self, bytes: &[u8]) {
-        self.sum.update(bytes);
+    fn take(&mut self, len: usize, what: &'static str) -> Result<Vec<u8>, FileError> {
+        // The buffer grows while bytes are read, so a forged length causes no large allocation.
+        let mut bytes = Vec::new();
+        self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
+        self.sum.update(&bytes);
         self.position += bytes.len() as u64;
+        if bytes.len() < len { Err(FileError::Ends { at: self.position, within: what }) } else { Ok(bytes) }
     }
 
     /// Checks the checksum at the end of the record that begins at byte `start`.
@@ -250,10 +247,6 @@ impl<R: Read> Reader<R> {
 
     fn damaged(&self, at: u64, what: impl std::fmt::Display) -> FileError {
         FileError::Damaged { at, what: what.to_string() }
-    }
-
-    fn ends_in(&self, within: &'static str) -> FileError {
-        FileError::Ends { at: self.position, within }
     }
 }
 
