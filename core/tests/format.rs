@@ -254,28 +254,6 @@ fn a_length_changed_in_an_rdb_value_is_rejected() {
     }
 }
 
-/// Tests counters with and without a window, of every layout.
-#[test]
-fn every_layout_reads_back() {
-    for error_rate in layout::LARGEST_ERRORS {
-        let params = counting::Params { error_rate, exact_limit: 0, ..counting::Params::default() };
-        let plain = Counter::new(params).unwrap();
-        let window = Window::new(40, 20, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
-        let mut counters = [plain.try_clone().unwrap().with_window(window, 0).unwrap(), plain];
-        for counter in &mut counters {
-            for members in [0..100, 100..1000, 1000..100_000] {
-                let members: Vec<_> = members.map(u64::to_le_bytes).collect();
-                counter.live(Time::Reached).add_all(&members, &Unlimited, |_| {}).unwrap();
-                let from_rdb = load_rdb::<PartialCounter>(&rdb_of(counter)).unwrap().finish().unwrap();
-                for read in [reload(counter), from_rdb] {
-                    assert!(same_dump(counter, &read));
-                    assert_eq!((read.params(), read.estimate()), (counter.params(), counter.estimate()));
-                }
-            }
-        }
-    }
-}
-
 /// For a key with a name of 9 bytes, an RDB file has 23 or 24 bytes that the server writes. With them, RedisBloom's
 /// full filter of 100 items takes 208 bytes, and a set of one member of 12 bytes takes 25.
 #[test]

@@ -183,8 +183,11 @@ fn filters_have_the_same_bits() {
             }
         }
     }
-    for (refresh, most_off) in [(false, 0.01), (true, f64::INFINITY)] {
-        let windowing = Windowing::new(12, 12, ClockSource::Manual, refresh).unwrap();
+    // The members of the first slices leave a window of three.
+    for (slices, refresh, most_off) in
+        [(12, false, 0.01), (12, true, f64::INFINITY), (3, false, f64::INFINITY), (3, true, f64::INFINITY)]
+    {
+        let windowing = Windowing::new(slices.into(), slices, ClockSource::Manual, refresh).unwrap();
         // So rare that no member is mistaken for one of another slice.
         check(BloomFilter::windowed(of(1e-9, 50_000), windowing, SLICES.start, &Unlimited).unwrap(), 9_000, most_off);
     }

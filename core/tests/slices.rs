@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use rollcall_core::admission::{Admission, Room, Terms};
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter};
-use rollcall_core::live::{Live, Value};
-use rollcall_core::size_limit::Unlimited;
-use rollcall_core::window::{ClockSource, Time, Window};
+use rollcall_core::live::{Live, Outcome, Value};
+use rollcall_core::size_limit::{MaxBytes, Unlimited};
+use rollcall_core::window::{ClockSource, Move, Time, Window};
 
 use rollcall_fuzz::random::Random;
+use rollcall_fuzz::values::digest_of;
 
 /// Steps for each kind of value.
 const STEPS: u32 = 34_000;
@@ -216,13 +217,24 @@ fn run<V: Sliced>(mut value: V, mut model: Model, seed: u64) {
                 let (answers, added) = model.admit(&items, terms, now);
                 let new: BTreeSet<_> = items.iter().filter(|item| model.age(item, now).is_none()).collect();
                 let num_new = new.len();
-                let (reported, room) = value.live(time).admit_with_room(items.iter(), terms, time, &Unlimited).unwrap();
+                let changes = !terms.dry_run
+                    && (answers.contains(&Admission::Admitted)
+                        || model.renews && added.iter().any(|item| model.age(item, now) > Some(0)));
+                let is_ahead = model.newest > model.clock(now) + 1;
+                let moves = match (is_ahead, model.moved(now)) {
+                    (true, _) if !terms.dry_run => Move::Rebase(model.clock(now)),
+                    (false, 1..) if changes => Move::Advance(model.clock(now)),
+                    _ => Move::Stay,
+                };
+                let mut live = value.live(time);
+                let (reported, room) = live.admit_with_room(items.iter(), terms, time, &Unlimited).unwrap();
+                let outcome = live.finish();
                 assert_eq!(reported, answers, "step {step}: {terms:?} {items:?}");
+                assert_eq!((outcome.before, outcome.changed), (moves, changes), "step {step}: {terms:?} {items:?}");
                 let mut after = model.clone();
                 if terms.dry_run {
                     assert_eq!(value.newest_slice(), Some(model.newest), "step {step}");
                     // The call would have moved the window, also back.
-                    let is_ahead = model.newest > model.clock(now) + 1;
                     after.move_to(if is_ahead { model.clock(now) } else { model.newest + model.moved(now) });
                 } else {
                     model.move_to(value.newest_slice().unwrap());
@@ -301,6 +313,64 @@ fn counters_answer_as_the_model() {
         let first = window.first_slice(START);
         let counter = Counter::new(counting::Params::default()).unwrap().with_window(window, first).unwrap();
         run(counter, model(&window, true, first), seed as u64);
+    }
+}
+
+/// A merge at a given time equals a merge without a time between the moves that its outcome reports. On error nothing
+/// changes.
+fn check_merges<V: Sliced + Clone>(made: impl Fn(&mut Random) -> V) {
+    let mut random = Random::new(9);
+    let (mut moved, mut rejected) = (0, 0);
+    for _ in 0..1_000 {
+        let values: Vec<V> = (0..1 + random.below(4)).map(|_| made(&mut random)).collect();
+        let (others, now): (Vec<&V>, u64) = (values[1..].iter().collect(), random.below(8));
+        let [mut merged, mut expected] = [values[0].clone(), values[0].clone()];
+        let mut live = merged.live(Time::At(now));
+        let result = live.merge(&others, &MaxBytes(*random.of(&[0, u64::MAX])));
+        let Outcome { before, changed, after, .. } = live.finish();
+        if result.is_err() {
+            assert!(digest_of(&merged) == digest_of(&values[0]));
+            rejected += 1;
+            continue;
+        }
+        drop(expected.make(before));
+        assert_eq!(expected.live(Time::Reached).merge(&others, &Unlimited), Ok(changed));
+        drop(expected.make(after));
+        assert!(digest_of(&merged) == digest_of(&expected));
+        let slices: Vec<u64> = values.iter().filter_map(V::newest_slice).collect();
+        let stays = (before, after) == (Move::Stay, Move::Stay);
+        // If the clock had jumped ahead, the value is back at the clock's slice.
+        assert!(merged.newest_slice().unwrap() <= now + 1 || stays && slices[0] <= now + 1);
+        // Clocks may differ by one slice, so nothing expires early by more than that.
+        let most = if before == Move::Stay { slices[0].max(now) + 1 } else { now + 1 };
+        assert!(slices[1..].iter().all(|&slice| slice <= most));
+        moved += u32::from(!stays);
+    }
+    assert!(moved > 50 && rejected > 50, "{moved} {rejected}");
+}
+
+#[test]
+fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing() {
+    let items = |random: &mut Random| (0..random.below(20)).map(|_| random.below(60).to_string()).collect::<Vec<_>>();
+    let window = |slices: u32| Window::new(slices.into(), slices, 64, ClockSource::System).unwrap();
+    // One value in twelve cannot be merged with the others.
+    for (slices, refresh) in [(1, false), (3, true), (4, false)] {
+        check_merges(|random| {
+            let params = Params { capacity: 10 + u64::from(random.below(12) == 0), ..RARE };
+            let windowing = Windowing { window: window(slices), refresh };
+            let mut filter = BloomFilter::windowed(params, windowing, random.below(8), &Unlimited).unwrap();
+            filter.live(Time::Reached).extend(items(random));
+            filter
+        });
+    }
+    for (slices, exact_limit) in [(1, 60), (4, 0), (14, 60), (60, 0)] {
+        check_merges(|random| {
+            let (error_rate, seed) = (*random.of(&[0.05, 0.02]), u64::from(random.below(12) == 0));
+            let params = counting::Params { error_rate, exact_limit, exact_bytes: 500, seed };
+            let mut counter = Counter::new(params).unwrap().with_window(window(slices), random.below(8)).unwrap();
+            counter.live(Time::Reached).extend(items(random));
+            counter
+        });
     }
 }
 

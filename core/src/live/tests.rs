@@ -55,17 +55,6 @@ macro_rules! short_forms {
                 let reported = live.admit(items, terms, limit)?;
                 Ok((reported, live.finish()))
             }
-
-            pub(crate) fn merge_at(
-                &mut self,
-                others: &[&Self],
-                time: Time,
-                limit: &impl SizeLimit,
-            ) -> Result<crate::live::Outcome<<Self as crate::live::Value>::Expired>, Error> {
-                let mut live = self.live(time);
-                live.merge(others, limit)?;
-                Ok(live.finish())
-            }
         }
     };
 }

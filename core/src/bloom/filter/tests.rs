@@ -102,26 +102,6 @@ fn union(first: &BloomFilter, others: &[&BloomFilter]) -> Result<BloomFilter, Er
 }
 
 #[test]
-fn chains_of_any_length_merge_while_they_fit() {
-    for layout in [BitLayout::Lines, BitLayout::Classic] {
-        let short = chain(layout, 0.01, (0..130).chain(5000..5010));
-        let long = chain(layout, 0.01, 0..800);
-        assert_eq!([short.sub_filters().len(), long.sub_filters().len()], [2, 4]);
-        let mut both = union(&short, &[&long]).unwrap();
-        assert!(both == union(&long, &[&short]).unwrap());
-        assert!(both == union(&chain(layout, 0.01, 0..0), &[&long, &short]).unwrap());
-        assert!((0..800u32).chain(5000..5010).all(|item| both.may_contain(item.to_le_bytes())));
-        assert!(both.sub_filters().len() == 4 && both.false_positive_rate() < 0.013);
-        assert!(both.num_items().abs_diff(810) < 12, "{}", both.num_items());
-        assert!((0..2000u32).all(|item| both.add(item.to_le_bytes(), &Unlimited).is_ok()));
-        assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(item.to_le_bytes())));
-        // A chain that has all bits of the other chain keeps its number of items.
-        assert!(union(&long, &[&chain(layout, 0.01, 0..90)]).unwrap() == long);
-        assert!(union(&chain(layout, 0.01, 0..0), &[&long]).unwrap() == long);
-    }
-}
-
-#[test]
 fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let ours = chain(layout, 0.05, 0..700);
@@ -408,15 +388,4 @@ fn a_filter_built_of_hashes_is_the_one_built_of_items() {
             assert!(result.is_err() || new == expected_new);
         }
     }
-}
-
-#[test]
-fn a_build_asks_its_limit() {
-    let limit = MaxBytes(10_000);
-    let params = Params { error_rate: 0.01, capacity: 5000, expansion: 2, seed: 0 };
-    let mut filter = BloomFilter::new(BitLayout::Lines, params, &limit).unwrap();
-    let hash = filter.hasher();
-    let hashes: Vec<Hash128> = items(60_000).iter().map(|item| hash(item)).collect();
-    assert!(matches!(filter.live(Time::Reached).add_hashes(&hashes, &limit), Err(Error::TooLarge { .. })));
-    assert_eq!(filter.num_items(), 5000);
 }

@@ -1,4 +1,4 @@
-//! Tests of admission to counters, of windowed ones against the model.
+//! Tests of admission to counters. core/tests/slices.rs has a model.
 
 use super::*;
 use crate::admission::Admission::{Admitted, Known, Rejected};
@@ -17,89 +17,6 @@ fn admitted<'a>(
     limit: &impl SizeLimit,
 ) -> Result<(Vec<Admission>, bool), Error> {
     counter.admit_at(items, terms, time, limit).map(|(reported, outcome)| (reported, outcome.changed))
-}
-
-impl Tracked {
-    /// The expected outcome of each item, and the members that are live, computed by the model.
-    fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
-        let mut live = self.since(self.counter.oldest_live(Time::At(now)));
-        let new: BTreeSet<u32> = items.iter().copied().filter(|item| !live.contains(item)).collect();
-        let none = terms.all && (live.len() + new.len()) as u64 > terms.limit;
-        let answer = |&item| {
-            if live.contains(&item) {
-                Known
-            } else if none || live.len() as u64 >= terms.limit {
-                Rejected
-            } else {
-                live.insert(item);
-                Admitted
-            }
-        };
-        let reported = items.iter().map(answer).collect();
-        (reported, live)
-    }
-
-    /// Admits items through the calls that the server uses, and checks the outcome.
-    fn admit(&mut self, items: &[u32], terms: Terms, now: u64) {
-        let (before, due) = (stored(&self.counter), self.counter.live(Time::At(now)).due());
-        let (expected, live) = self.expected(items, terms, now);
-        let rejects_all = expected.contains(&Rejected) && terms.all;
-        let is_past = live.len() > self.counter.params().exact_limit as usize;
-        let bytes: Vec<[u8; 4]> = items.iter().map(|item| item.to_le_bytes()).collect();
-        let items_of = || bytes.iter().map(|item| &item[..]);
-
-        let dry = Terms { dry_run: true, ..terms };
-        let foreseen = self.counter.admit_at(items_of(), dry, Time::At(now), &Unlimited);
-        assert_eq!(stored(&self.counter), before);
-        let mut moved_before = self.counter.try_clone().unwrap();
-        let found = self.counter.admit_at(items_of(), terms, Time::At(now), &Unlimited);
-        assert_eq!(
-            foreseen.map(|(reported, _)| reported),
-            found.as_ref().map(|(reported, _)| reported.clone()).map_err(Clone::clone)
-        );
-        if is_past {
-            assert!(matches!(found, Err(Error::PastExact { .. })), "{found:?}");
-            assert_eq!(stored(&self.counter), before);
-            return;
-        }
-        let (reported, Outcome { before: moved, changed, .. }) = found.unwrap();
-        assert_eq!(reported, expected);
-        // An admission that changes anything makes the due move; a due rebase is made by any item.
-        let rebases = matches!(due, Move::Rebase(_)) && !terms.dry_run;
-        assert_eq!(moved, if changed || rebases { due } else { Move::Stay });
-        assert_eq!(changed || rebases, stored(&self.counter) != before);
-        moved_before.make(moved);
-        let again = moved_before.admit_at(items_of(), terms, Time::At(now), &Unlimited).unwrap();
-        assert_eq!(
-            (again.0, again.1.changed, stored(&moved_before)),
-            (reported.clone(), changed, stored(&self.counter))
-        );
-        assert!(moved == Move::Stay || moved == self.renew(now));
-        if changed {
-            assert!(!terms.dry_run && !rejects_all);
-            let seen = items.iter().zip(&reported).filter(|&(_, &reported)| reported != Rejected);
-            self.seen.extend(seen.map(|(&item, _)| (item, self.newest)));
-        }
-        let left = if terms.dry_run { self.since(self.counter.oldest_live(Time::At(now))) } else { live };
-        assert_eq!(self.counter.at(Time::At(now)).count(), left.len() as u64);
-    }
-}
-
-proptest! {
-    #[test]
-    fn admissions_are_as_the_model_says(
-        steps in vec((vec(0u32..30, 1..8), 0u64..25, any::<bool>(), any::<bool>(), 0u64..40, 0u64..30), 1..30),
-        slices in 0..SLICES.len(),
-    ) {
-        let window = window(SLICES[slices], ClockSource::System);
-        let mut now = NOON * 1000;
-        let mut tracked = Tracked::new((params(20, 0.05), Some(window)), now);
-        for (items, limit, all, dry_run, passed, back) in steps {
-            now = now + passed * window.slice_seconds() * u64::from(window.slices()).div_ceil(8) / 10 - back;
-            tracked.admit(&items, Terms { limit, all, dry_run }, now);
-            tracked.check(now);
-        }
-    }
 }
 
 #[test]

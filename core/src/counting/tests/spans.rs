@@ -111,39 +111,3 @@ fn a_merge_has_the_parameters_that_it_keeps() {
         }
     }
 }
-
-proptest! {
-    /// A merge at a given time equals a plain merge between the two rebases that the outcome reports. On error nothing
-    /// changes.
-    #[test]
-    fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
-        slices in 0..SLICES.len(), exact_limit in prop_oneof![Just(0u32), Just(60)], now in 0u64..8,
-        limit in prop_oneof![Just(0u64), Just(u64::MAX)],
-        all in vec((0u64..8, vec(0u32..60, 0..20), 0u32..12, any::<bool>()), 1..4),
-    ) {
-        let window = window(SLICES[slices], ClockSource::System);
-        let counters: Vec<Counter> = all.iter().map(|(slice, items, odd, is_large)| {
-            // Some counters have another seed, so that merging them is an error.
-            let params = params(exact_limit, if *is_large { 0.02 } else { 0.05 });
-            let params = Params { seed: u64::from(*odd == 0), ..params };
-            let mut counter = Counter::new(params).unwrap().with_window(window, *slice).unwrap();
-            add(&mut counter, items.iter().copied());
-            counter
-        }).collect();
-        let others: Vec<&Counter> = counters[1..].iter().collect();
-        let (mut merged, mut expected) = (counters[0].try_clone().unwrap(), counters[0].try_clone().unwrap());
-        let newest = expected.reached();
-        match merged.merge_at(&others, Time::At(now * 10), &MaxBytes(limit)) {
-            Err(_) => prop_assert_eq!(stored(&merged), stored(&expected)),
-            Ok(Outcome { before, changed, after, .. }) => {
-                expected.make(before);
-                prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
-                expected.make(after);
-                prop_assert_eq!(stored(&merged), stored(&expected));
-                let stays = (before, after) == (Move::Stay, Move::Stay);
-                prop_assert!(merged.reached() <= now + 1 || stays && newest <= now + 1);
-                prop_assert!(before == Move::Stay || others.iter().all(|other| other.reached() <= now + 1));
-            }
-        }
-    }
-}

@@ -9,13 +9,12 @@ use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::SubFilter;
 use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Error, Limit, Parameter};
+use crate::live::Value;
 use crate::live::tests::Copier;
-use crate::live::{Outcome, Value};
 use crate::size_limit::{MaxBytes, Unlimited};
-use crate::window::{ClockSource, Merging, Move, Time, Window};
+use crate::window::{ClockSource, Merging, Move, Time};
 use proptest::prelude::*;
 use std::alloc::Layout;
-use std::collections::HashMap;
 
 const LEN: u64 = 10;
 
@@ -42,82 +41,6 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
 }
 
 proptest! {
-    /// The union of two filters gives the answers of one filter with the items of both.
-    #[test]
-    fn unions_have_the_items_of_both_under_their_slices(
-        slices in 1u32..5, refresh: bool,
-        ours in prop::collection::vec((0u64..40, 0u32..60), 0..60),
-        theirs in prop::collection::vec((0u64..40, 0u32..60), 0..60),
-    ) {
-        let start = 1_000_000u64;
-        let fill = |mut adds: Vec<(u64, u32)>| {
-            adds.sort_unstable();
-            let mut filter = filter(slices, refresh, 200, start);
-            let mut at = HashMap::new();
-            for (later, item) in adds {
-                let (_, new) = add(&mut filter, &[item], start + later);
-                if new == [true] || refresh {
-                    at.insert(item, (start + later) / LEN);
-                }
-            }
-            (filter, at)
-        };
-        let ((mut a, of_a), (mut b, of_b)) = (fill(ours), fill(theirs));
-        let (a_before, b_before) = (a.try_clone().unwrap(), b.try_clone().unwrap());
-        let changed = a.merge(&[&b_before], &Unlimited).unwrap();
-        prop_assert_eq!(changed, a != a_before);
-        b.merge(&[&a_before], &Unlimited).unwrap();
-        prop_assert!(a.newest_slice() == b.newest_slice());
-        let newest = a.newest_slice().unwrap();
-        prop_assert_eq!(newest, a_before.newest_slice().max(b_before.newest_slice()).unwrap());
-        for item in 0u32..60 {
-            let live = |at: &HashMap<u32, u64>| at.get(&item).is_some_and(|at| at + u64::from(slices) >= newest);
-            for union in [&a, &b] {
-                prop_assert_eq!(union.may_contain(item.to_le_bytes()), live(&of_a) || live(&of_b));
-            }
-        }
-        prop_assert!(!a.merge(&[&a_before, &b_before], &Unlimited).unwrap());
-    }
-
-    /// A merge at a given time equals a plain merge, if the window moves as the outcome says before and after. On error
-    /// nothing changes.
-    #[test]
-    fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
-        slices in 1u32..5, refresh: bool, limit in prop_oneof![Just(0u64), Just(u64::MAX)], now in 0u64..8,
-        all in prop::collection::vec((0u64..8, prop::collection::vec(0u32..60, 0..20), 0u32..12), 1..4),
-    ) {
-        let filters: Vec<BloomFilter> = all.iter().map(|(slice, items, odd)| {
-            // A few filters have another capacity, so a merge with them is rejected.
-            let mut filter = filter(slices, refresh, if *odd == 0 { 11 } else { 10 }, slice * LEN);
-            add(&mut filter, items, slice * LEN);
-            filter
-        }).collect();
-        let others: Vec<&BloomFilter> = filters[1..].iter().collect();
-        let (mut merged, mut expected) = (filters[0].try_clone().unwrap(), filters[0].try_clone().unwrap());
-        let newest = expected.newest_slice().unwrap();
-        match merged.merge_at(&others, Time::At(now * LEN), &MaxBytes(limit)) {
-            Err(_) => prop_assert!(merged == filters[0]),
-            Ok(Outcome { before, changed, after, .. }) => {
-                let step = |filter: &mut BloomFilter, made| match made {
-                    Move::Rebase(slice) => filter.rebase(slice),
-                    made => assert_eq!(made, Move::Stay),
-                };
-                step(&mut expected, before);
-                prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
-                step(&mut expected, after);
-                prop_assert!(merged == expected);
-                // A filter whose clock had jumped ahead is back at the clock's slice.
-                let is_back = merged.newest_slice().unwrap() <= now + 1;
-                let stays = (before, after) == (Move::Stay, Move::Stay);
-                prop_assert!(is_back || stays && newest <= now + 1);
-                // Clocks may differ by one slice, so nothing expires early by more than that.
-                let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
-                prop_assert!(before != Move::Stay || most <= newest.max(now) + 1);
-                let is_near = |other: &BloomFilter| other.newest_slice().unwrap() <= now + 1;
-                prop_assert!(before == Move::Stay || others.iter().copied().all(is_near));
-            }
-        }
-    }
 
     #[test]
     fn admission_without_memory_moves_nothing(
@@ -139,28 +62,6 @@ proptest! {
             prop_assert!(moved.before != Move::Stay || ours.newest_slice() == before.newest_slice());
         }
     }
-}
-
-#[test]
-fn what_does_not_fit_is_rejected() {
-    let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
-    let day = Windowing::new(86_400, 4, ClockSource::Manual, false).unwrap();
-    let fixed = Params { expansion: 0, ..params };
-    assert!(BloomFilter::windowed(fixed, day, 0, &Unlimited).is_err());
-    assert!(Windowing::new(3, 4, ClockSource::System, true).is_err());
-    let mut of_time = BloomFilter::windowed(params, day, 0, &Unlimited).unwrap();
-    let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
-    assert!(matches!(
-        of_time.merge(&[&plain], &Unlimited),
-        Err(Error::Incompatible { parameter: Parameter::Window, .. })
-    ));
-    let mut ahead = of_time.try_clone().unwrap();
-    ahead.advance(1);
-    assert!(of_time.merging(&[&ahead], Time::At(0)).is_ok());
-    ahead.advance(2);
-    assert!(of_time.merging(&[&ahead], Time::At(0)).is_err());
-    assert!(of_time.windowing().is_some_and(|windowing| windowing.window.seconds() == 86_400));
-    assert!(Window::new(86_400, 4, Windowing::MAX_SLICES, ClockSource::Manual).is_ok());
 }
 
 #[test]
