@@ -122,6 +122,20 @@ impl Model {
         self.newest = newest;
     }
 
+    /// Whether adding these items changes anything, of which some `are_new` or none.
+    fn changes(&self, are_new: bool, items: &[String], now: u64) -> bool {
+        are_new || self.renews && items.iter().any(|item| self.age(item, now) > Some(0))
+    }
+
+    /// The move before a change. Back to the clock's slice it is made even if nothing changes.
+    fn moves(&self, changes: bool, now: u64) -> Move {
+        match (self.newest > self.clock(now) + 1, self.moved(now)) {
+            (true, _) => Move::Rebase(self.clock(now)),
+            (false, 1..) if changes => Move::Advance(self.clock(now)),
+            _ => Move::Stay,
+        }
+    }
+
     fn add(&mut self, item: &str) {
         if self.renews || !self.ages.contains_key(item) {
             self.ages.insert(item.to_owned(), 0);
@@ -194,12 +208,14 @@ fn run<V: Sliced>(mut value: V, mut model: Model, seed: u64) {
             0 | 1 => {
                 let items = some_items(&mut random);
                 let (mut new, mut come) = (Vec::new(), BTreeSet::new());
-                value.live(time).add_all(&items, &Unlimited, |is_new| new.push(is_new)).unwrap();
+                let mut live = value.live(time);
+                live.add_all(&items, &Unlimited, |is_new| new.push(is_new)).unwrap();
+                let outcome = live.finish();
                 let expected = items.iter().map(|item| model.age(item, now).is_none() && come.insert(item));
                 assert!(expected.eq(new.iter().copied()), "step {step}: {items:?}");
+                let changes = model.changes(new.contains(&true), &items, now);
+                assert_eq!((outcome.before, outcome.changed), (model.moves(changes, now), changes), "step {step}");
                 model.move_to(value.newest_slice().unwrap());
-                let changes = model.renews || new.contains(&true);
-                assert!(if changes { model.newest >= model.clock(now) } else { model.newest <= before }, "step {step}");
                 items.iter().for_each(|item| model.add(item));
             }
             2 => {
@@ -217,15 +233,9 @@ fn run<V: Sliced>(mut value: V, mut model: Model, seed: u64) {
                 let (answers, added) = model.admit(&items, terms, now);
                 let new: BTreeSet<_> = items.iter().filter(|item| model.age(item, now).is_none()).collect();
                 let num_new = new.len();
-                let changes = !terms.dry_run
-                    && (answers.contains(&Admission::Admitted)
-                        || model.renews && added.iter().any(|item| model.age(item, now) > Some(0)));
-                let is_ahead = model.newest > model.clock(now) + 1;
-                let moves = match (is_ahead, model.moved(now)) {
-                    (true, _) if !terms.dry_run => Move::Rebase(model.clock(now)),
-                    (false, 1..) if changes => Move::Advance(model.clock(now)),
-                    _ => Move::Stay,
-                };
+                let is_admitted = answers.contains(&Admission::Admitted);
+                let changes = !terms.dry_run && model.changes(is_admitted, &added, now);
+                let moves = if terms.dry_run { Move::Stay } else { model.moves(changes, now) };
                 let mut live = value.live(time);
                 let (reported, room) = live.admit_with_room(items.iter(), terms, time, &Unlimited).unwrap();
                 let outcome = live.finish();
@@ -235,6 +245,7 @@ fn run<V: Sliced>(mut value: V, mut model: Model, seed: u64) {
                 if terms.dry_run {
                     assert_eq!(value.newest_slice(), Some(model.newest), "step {step}");
                     // The call would have moved the window, also back.
+                    let is_ahead = model.newest > model.clock(now) + 1;
                     after.move_to(if is_ahead { model.clock(now) } else { model.newest + model.moved(now) });
                 } else {
                     model.move_to(value.newest_slice().unwrap());

@@ -124,20 +124,6 @@ fn wrong_type() {
     all_fail(&mut Server::start(), "WRONGTYPE ", &cases);
 }
 
-#[test]
-fn reserving_a_key_that_exists() {
-    let names = "exists|WRONGTYPE";
-    for (prefix, cases) in [
-        ("ERR item exists", vec![("BF.RESERVE bf 0.01 100", names), ("BF.RESERVE bf 0.01 100 EXPANSION 7", names)]),
-        ("ERR ", vec![("LC.RESERVE lc", names), ("LC.RESERVE lc EXACT 250", names)]),
-        // The keys also have the wrong type. Either error is clear.
-        ("", vec![("BF.RESERVE string 0.01 100", names), ("LC.RESERVE string", names)]),
-        ("", vec![("BF.RESERVE lc 0.01 100", names), ("LC.RESERVE bf", names)]),
-    ] {
-        lines_fail(prefix, &cases);
-    }
-}
-
 /// The commands that create a key, each with the words at its end, its options, and words that are none of them.
 const CREATING: [(&str, &str, &[&str], &[&str]); 4] = [
     (

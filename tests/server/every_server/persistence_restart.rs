@@ -6,20 +6,6 @@ use crate::effects::commands;
 use rollcall_testkit::{OTHER_DEFAULTS, Server, Setup, add_many, assert_same, go_on, populate, snapshot};
 
 #[test]
-fn rdb_brings_everything_back() {
-    let (mut server, mut client) = Server::start().with_client();
-    populate(&mut client);
-    let before = snapshot(&mut client);
-    server.save();
-    server.restart();
-    assert_same(&snapshot(&mut server.client()), &before);
-    server.restart_with_args(OTHER_DEFAULTS);
-    assert_same(&snapshot(&mut server.client()), &before);
-    server.client().expect("DEBUG RELOAD", "+OK");
-    assert_same(&snapshot(&mut server.client()), &before);
-}
-
-#[test]
 fn aof_replays_every_command() {
     let (mut server, mut client) = Setup::default().line("appendonly yes").start().with_client();
     populate(&mut client);

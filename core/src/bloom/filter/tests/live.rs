@@ -143,26 +143,6 @@ proptest! {
     }
 }
 
-/// Adds nearly all items that fit, then asks for more than fit.
-fn assert_what_does_not_fit_is_not_begun(mut filter: BloomFilter) {
-    let items = names(0..6000);
-    filter.add_all(&items[..4995], &Unlimited, |_| ()).unwrap();
-    let before = filter.try_clone().unwrap();
-    for new in [&items[5000..5010], &items[5000..]] {
-        for terms in [Terms { all: true, ..SOME }, Terms { dry_run: true, ..SOME }] {
-            let reported = admit(&mut filter, new, terms).unwrap();
-            assert_eq!(reported.contains(&Admitted), terms.dry_run, "{terms:?}");
-            assert!(filter == before, "{terms:?}, {} items", new.len());
-        }
-    }
-}
-
-#[test]
-fn what_does_not_fit_is_not_begun() {
-    assert_what_does_not_fit_is_not_begun(lines(1e-6, 5000, 0));
-    assert_what_does_not_fit_is_not_begun(classic(1e-6, 5000, 0));
-}
-
 /// Lets a filter grow `left` times.
 struct Growths {
     left: Cell<u32>,

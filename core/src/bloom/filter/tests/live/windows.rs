@@ -211,29 +211,6 @@ fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit:
     reported.map(|(reported, _)| reported)
 }
 
-/// An item that is added again expires as if it were added only then. Within a slice it is stored once.
-#[test]
-fn renewed_items_are_moved_to_the_newest_slice() {
-    let mut ours = filter(2, true, 1, 1_000);
-    add(&mut ours, &[7], 1_000);
-    let mut once = ours.try_clone().unwrap();
-    let known = bytes(&[7, 7]);
-    let asked = || known.iter().map(|item| &item[..]);
-    let dry = Terms { dry_run: true, ..SOME };
-    // A dry run does not move the window forward.
-    let before = ours.try_clone().unwrap();
-    assert_eq!(ours.admit_at(asked(), dry, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
-    assert!(ours == before);
-    let (reported, moved) = ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap();
-    assert_eq!((reported, moved.before), (vec![Admission::Known; 2], Move::Advance(101)));
-    assert_eq!((ours.num_items(), additions(&ours), ours.sub_filters().len()), (1, 2, 2));
-    add(&mut once, &[7], 1_010);
-    assert!(ours == once);
-    // In this slice, the items have been added already.
-    assert_eq!(ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
-    assert!(ours.at(Time::At(1_039)).may_contain(known[0]) && !ours.at(Time::At(1_040)).may_contain(known[0]));
-}
-
 #[test]
 fn a_union_that_only_moves_on_changes_it() {
     let mut ours = filter(2, false, 10, 1_000);
