@@ -64,7 +64,7 @@ impl Counter {
     /// # Errors
     /// The errors of a merge.
     pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
-        let all = with_first(first, others)?;
+        let all = try_collect(others.len() + 1, once(first).chain(others.iter().copied()))?;
         let newest = newest(&all);
         let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.ages().most_age));
         let coarsest = live.filter(|counter| counter.set_bits() > 0).min_by_key(|counter| counter.layout());
@@ -95,8 +95,4 @@ impl Counter {
 
 fn newest(counters: &[&Counter]) -> u64 {
     counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
-}
-
-fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
-    try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }
