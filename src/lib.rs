@@ -94,9 +94,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     alloc::set_size_classes(facts::server_uses_jemalloc());
     set_options(ctx);
     config::take_arguments(ctx, args)?;
-    if !config::register(ctx) {
-        return Err("an option in redis.conf or MODULE LOADEX was rejected".to_owned());
-    }
+    config::register(ctx)?;
     config::check_bloom_layout(config::bloom_layout())?;
     let commands = config::commands();
     let taken = |what: String| {

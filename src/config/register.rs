@@ -9,15 +9,15 @@ use redis_module::raw;
 use super::options::{ALL, CUCKOO, Commands, Setting, commands_at_first};
 use crate::server::api::api;
 use crate::server::facts;
-use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, WARNING, guard};
+use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, guard};
 
-/// Registers every option. The server then sets each from redis.conf, or to its initial value. If the server rejects an
-/// option, this function logs the reason and returns false.
+/// Registers every option. The server then sets each from redis.conf, or to its initial value. The error is that of an
+/// option that the server rejects, which has logged the reason.
 ///
 /// Some options exist in Redis 8 too. On Redis 8 they get the name without a prefix, and the prefixed name as its
 /// alias. They get only the prefixed name if RedisBloom is loaded, or may be loaded later (`commands beside` or
 /// `commands lc`).
-pub fn register(ctx: Ctx) -> bool {
+pub fn register(ctx: Ctx) -> Result<(), String> {
     let may_be_bare = facts::is_redis_8() && commands_at_first() == Commands::All;
     let register_bare = |option: &'static Setting| {
         let text = option.name.to_string_lossy();
@@ -31,10 +31,8 @@ pub fn register(ctx: Ctx) -> bool {
     CUCKOO.iter().for_each(|option| _ = register_bare(option));
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
-    if !loaded {
-        ctx.log(WARNING, "an option in redis.conf or MODULE LOADEX was rejected; see the lines above");
-    }
-    loaded
+    let why = "an option in redis.conf or MODULE LOADEX was rejected; see the lines above";
+    if loaded { Ok(()) } else { Err(why.to_owned()) }
 }
 
 /// Registers an option under `name`, as text: for numbers and words, the server would have error texts of its own.
