@@ -56,11 +56,9 @@ impl Merge {
                 values += 1;
                 union = Some(match union {
                     None => value,
-                    Some(union) => united(union, &value).map_err(|error| {
-                        Failure::new(format!("{} cannot be united with those before: {error}", path.display())).advise(
-                            "filters must be made with equal capacity, error, expansion, seed and layout; \
-                                 counters with equal seeds",
-                        )
+                    Some(union) => united(union, &value).map_err(|(why, advice)| {
+                        let failure = format!("{} cannot be united with those before: {why}", path.display());
+                        Failure::new(failure).advise(advice)
                     })?,
                 });
             }
@@ -85,10 +83,16 @@ impl Merge {
     }
 }
 
-/// Returns the union of both values; `Err` with a message if they cannot be united.
-fn united(mut union: Value, other: &Value) -> Result<Value, String> {
+/// Returns the union of both values; `Err` with the reason and an advice if they cannot be united.
+fn united(mut union: Value, other: &Value) -> Result<Value, (String, &'static str)> {
     let limit = memory::available();
-    let text = |error: Error| error.to_string();
+    let text = |error: Error| {
+        let advice = match &error {
+            Error::RateExceeded { .. } => "build each filter with --capacity for the items of all",
+            _ => EQUAL,
+        };
+        (error.to_string(), advice)
+    };
     match (&mut union, other) {
         (Value::Filter(ours), Value::Filter(theirs)) => {
             ours.live(Time::Reached).merge(&[theirs], &limit).map_err(text)?
@@ -97,8 +101,13 @@ fn united(mut union: Value, other: &Value) -> Result<Value, String> {
             ours.live(Time::Reached).merge(&[theirs], &limit).map_err(text)?
         }
         (ours, theirs) => {
-            return Err(format!("it has a {}, and those before are {}s", theirs.kind().name(), ours.kind().name()));
+            let why = format!("it has a {}, and those before are {}s", theirs.kind().name(), ours.kind().name());
+            return Err((why, EQUAL));
         }
     };
     Ok(union)
 }
+
+/// What two values that are united must have in common.
+const EQUAL: &str =
+    "filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds";

@@ -6,8 +6,10 @@ use crate::run::{Folder, items};
 fn each_failure_says_what_was_wrong_and_what_to_do() {
     let folder = Folder::new();
     folder.write("items", items(2000).join("\n"));
-    for (name, options) in [("a", ""), ("seeded", "--seed 1"), ("other", "--error 0.001")] {
-        assert_eq!(folder.run(&format!("build filter {name} items --capacity 3000 {options}")).code, 0);
+    folder.write("more", items(6000)[2000..].join("\n"));
+    for (name, options) in [("a", ""), ("seeded", "--seed 1"), ("other", "--error 0.001"), ("b more", "")] {
+        let (name, items) = name.split_once(' ').unwrap_or((name, "items"));
+        assert_eq!(folder.run(&format!("build filter {name} {items} --capacity 4000 {options}")).code, 0);
     }
     assert_eq!(folder.run("build counter count items").code, 0);
     let mut damaged = folder.read("a");
@@ -35,6 +37,8 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
         ("build counter out items --error 0.5", 2, "error rate must be between 0.0025 and 0.25"),
         ("merge out a seeded", 3, "seed differs: destination has 0, source has 1"),
         ("merge out a other", 3, "error rate differs"),
+        // The advice was to take equal parameters.
+        ("merge out a b", 3, "build each filter with --capacity for the items of all"),
         ("merge out a count", 3, "it has a counter, and those before are filters"),
         ("merge out items", 3, "items is no file of filters and counters"),
         ("info damaged", 3, "damaged: damaged at byte "),
@@ -54,7 +58,7 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
         assert!(!folder.path("out").exists(), "{arguments}");
     }
     let left: Vec<_> = std::fs::read_dir(folder.path("")).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 7, "no unfinished file is left: {left:?}");
+    assert_eq!(left.len(), 9, "no unfinished file is left: {left:?}");
 }
 
 /// A regression test: with `--json`, a failing command printed nothing to standard output.
