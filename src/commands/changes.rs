@@ -243,7 +243,7 @@ pub(super) fn admit<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandEr
     let items = addition.items;
     let mut rejections = 0;
     let key = add(ctx, addition, &limit, |live, is_new_key| {
-        let checked = T::check_limit(live.value(), most);
+        let checked = T::check_limit(live.value(), most, is_new_key);
         let now = options.has(Opt::WithRoom).then(|| time_of(ctx, [live.value()]));
         let answered = checked.and_then(|()| match items.runs() {
             None => Ok(answers_of(live, items.args.bytes(), terms, now, &limit)?),

@@ -108,14 +108,15 @@ impl Family for Counter {
     }
 
     /// Rejects a `LIMIT` above the counter's `EXACT` limit, which could never be reached.
-    fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
+    fn check_limit(&self, limit: u64, is_new_key: bool) -> Result<(), CommandError> {
         let exact_limit = self.params().exact_limit;
         if limit <= u64::from(exact_limit) {
             return Ok(());
         }
-        let way_out = match limit <= u64::from(Params::MAX_EXACT_LIMIT) {
-            true => format!("create one with EXACT {limit} and LC.MERGE into it, or use a filter's ADMIT"),
-            false => format!("use a filter's ADMIT, since EXACT is at most {}", Params::MAX_EXACT_LIMIT),
+        let way_out = match (limit <= u64::from(Params::MAX_EXACT_LIMIT), is_new_key) {
+            (true, true) => format!("give EXACT {limit} in each call, or use a filter's ADMIT"),
+            (true, false) => format!("create one with EXACT {limit} and LC.MERGE into it, or use a filter's ADMIT"),
+            (false, _) => format!("use a filter's ADMIT, since EXACT is at most {}", Params::MAX_EXACT_LIMIT),
         };
         bad(format!("bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"))
     }

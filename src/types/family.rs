@@ -196,8 +196,8 @@ pub trait Family: Value + FromIterator<&'static [u8]> {
     /// the key.
     fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Items, limit: &ServerLimit, is_new_key: bool) -> Added;
 
-    /// Checks the option `LIMIT` of an `ADMIT` on this value.
-    fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
+    /// Checks the option `LIMIT` of an `ADMIT` on this value, which is new if the command creates the key.
+    fn check_limit(&self, _limit: u64, _is_new_key: bool) -> Result<(), CommandError> {
         Ok(())
     }
 

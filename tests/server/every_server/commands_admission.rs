@@ -55,10 +55,8 @@ fn a_limit_above_the_exact_limit_is_rejected_at_once() {
     let (server, mut client) = Server::start().with_client();
     client.expect("LC.INSERT k EXACT 3 ITEMS a", "1");
     for (command, error) in [
-        (
-            "new LIMIT 251",
-            "EXACT limit of 250: create one with EXACT 251 and LC.MERGE into it, or use a filter's ADMIT",
-        ),
+        // The advice for a missing key was to create another counter, and merge into it.
+        ("new LIMIT 251", "EXACT limit of 250: give EXACT 251 in each call, or use a filter's ADMIT"),
         ("new LIMIT 251 ALL DRYRUN", "LIMIT 251 is above the counter's EXACT limit of 250: "),
         ("new LIMIT 300 EXACT 299", "LIMIT 300 is above the counter's EXACT limit of 299: "),
         ("new LIMIT 65537 EXACT 65536", "EXACT limit of 65536: use a filter's ADMIT, since EXACT is at most 65536"),
