@@ -7,6 +7,7 @@ The commands of a transfer are defined once, by generators: each generator yield
 import inspect
 import secrets
 from collections.abc import Awaitable, Generator
+from datetime import timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from rollcall_redis import _rollcall
@@ -50,12 +51,18 @@ def download_counter(client: Client, key: Any, max_bytes: int | None) -> Any:
 
 
 def upload(
-    value: "_rollcall.BloomFilter | _rollcall.Counter", client: Client, key: Any, *, ttl: float | None, replace: bool
+    value: "_rollcall.BloomFilter | _rollcall.Counter",
+    client: Client,
+    key: Any,
+    *,
+    ttl: float | timedelta | None,
+    replace: bool,
 ) -> Any:
     """Stores a value at a key. No other thread may change the value meanwhile."""
-    if ttl is not None and not 0.001 <= ttl <= 1e12:
-        raise ParameterError(f"ttl must be from 0.001 to 10^12 seconds, got {ttl}")
-    return run(client, uploading(value, key, ttl, replace))
+    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    if seconds is not None and not 0.001 <= seconds <= 1e12:
+        raise ParameterError(f"ttl must be from 0.001 to 10^12 seconds, got {seconds}")
+    return run(client, uploading(value, key, seconds, replace))
 
 
 def downloading(key: Any, loader: "_rollcall._FilterLoader | _rollcall._CounterLoader") -> Steps[Any]:

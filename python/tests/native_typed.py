@@ -54,6 +54,7 @@ def transfers(seen: BloomFilter, client: redis.Redis, other: valkey.Valkey, clus
     assert_type(BloomFilter.download(other, b"seen"), BloomFilter)
     assert_type(Counter.download(cluster, "visitors"), Counter)
     seen.upload(client, "seen", ttl=5.0)
+    seen.upload(client, "seen", ttl=timedelta(days=1))
 
 
 async def awaited(

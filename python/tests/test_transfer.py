@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
 import pytest
@@ -128,6 +129,8 @@ def test_keys_are_kept_or_replaced(run: Run, plain: Any) -> None:
     assert run(lambda client: BloomFilter.download(client, "key")) == other and plain.ttl("key") > 100
     run(lambda client: one.upload(client, "key", replace=True))
     assert plain.ttl("key") == -1
+    run(lambda client: one.upload(client, "key", ttl=timedelta(minutes=2), replace=True))
+    assert 119_000 < plain.pttl("key") <= 120_000
     run(lambda client: one.upload(client, "new", replace=True))
     assert plain.exists("new")
 
@@ -320,8 +323,8 @@ def test_chunks_out_of_place_are_rejected() -> None:
             BloomFilter.download(Server([b"RCfilter-", *wrong, (0, b"")]), "key")
 
 
-@pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf")])
-def test_times_to_live_are_checked(plain: Any, ttl: float) -> None:
+@pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), timedelta(0)])
+def test_times_to_live_are_checked(plain: Any, ttl: float | timedelta) -> None:
     with pytest.raises(rollcall.ParameterError, match="ttl must be"):
         Counter().upload(plain, "key", ttl=ttl)
 
