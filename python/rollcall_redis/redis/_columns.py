@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar,
 
 from rollcall_redis._types import Admissions, FullError, ParameterError
 
-from ._command import Command, Item, Word, listed
+from ._command import Command, Item, Word, listed, reject_none
 from ._reply import (
     UnexpectedReply,
     binary,
@@ -75,12 +75,12 @@ class Column(NamedTuple):
         """The largest number of items of one call."""
         return min(MAX_ITEMS, MAX_BYTES // self.width)
 
-    def runs(self) -> list[list[Word]]:
-        """The arguments behind ITEMS in each call: one, or none if the column is empty."""
+    def runs(self) -> list[Word]:
+        """The argument behind ITEMS in each call."""
         if self.num_items <= self.max_items():
-            return [[self.data] if self.data else []]
+            return [self.data]
         size = self.max_items() * self.width
-        return [[memoryview(self.data)[start : start + size]] for start in range(0, len(self.data), size)]
+        return [memoryview(self.data)[start : start + size] for start in range(0, len(self.data), size)]
 
     def array(self, values: bytes, format: str) -> Any:
         """The answers about the items, each a byte of this format."""
@@ -95,7 +95,10 @@ def with_items(name: str, arguments: WithItems, read: Callable[[Any], T]) -> Com
     words, items, width = arguments
     column = column_of(items, width)
     if column is None:
-        return Command(name, [*words, *listed(cast(Iterable[Item], items))], read)
+        # An array of pyarrow hands out scalars of pyarrow.
+        values = cast(Any, items).to_pylist() if hasattr(items, "to_pylist") else items
+        return Command(name, [*words, *listed(cast(Iterable[Item], values))], read)
+    reject_none(column.num_items)
     of_column, is_one_decision = _OF_COLUMN[read]
     if column.needs_list():
         calls = [[*words, *listed(column.without_padding())]]
@@ -107,7 +110,7 @@ def with_items(name: str, arguments: WithItems, read: Callable[[Any], T]) -> Com
                 f"the column is too long: {name} decides about all items in one call, of at most "
                 f"{column.max_items()} items, got {column.num_items}"
             )
-        calls = [[*words, "WIDTH", column.width, "ITEMS", *run] for run in column.runs()]
+        calls = [[*words, "WIDTH", column.width, "ITEMS", run] for run in column.runs()]
     return Command(name, calls[0], lambda replies: of_column(column, replies), rest=calls[1:])
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from rollcall_redis._types import ParameterError
+
 T = TypeVar("T")
 
 Key: TypeAlias = str | bytes | memoryview
@@ -66,17 +68,24 @@ def encoded(item: Item) -> bytes:
     # True is an int too, but nobody expects it to be sent as 1.
     if isinstance(item, int) and not isinstance(item, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         return int.__repr__(item).encode()
-    raise TypeError(
-        f"an item is str, bytes, bytearray, memoryview or int, got {type(item).__name__}: "
-        "decide on its text, and pass that"
-    )
+    given = type(item).__name__
+    advice = "leave missing values out" if given == "NoneType" else "decide on its text, and pass that"
+    raise TypeError(f"an item is str, bytes, bytearray, memoryview or int, got {given}: {advice}")
 
 
 def listed(items: Iterable[Item]) -> list[Word]:
     """The word ITEMS and the items. A single str or bytes is rejected, because its characters would become items."""
     if isinstance(items, str | bytes | bytearray | memoryview):
         raise TypeError(f"items must be a list or another iterable of items, got one {type(items).__name__}")
-    return ["ITEMS", *map(encoded, items)]
+    words: list[Word] = ["ITEMS", *map(encoded, items)]
+    reject_none(len(words) - 1)
+    return words
+
+
+def reject_none(num_items: int) -> None:
+    """Rejects a list without items, of which servers say that the number of arguments is wrong."""
+    if num_items == 0:
+        raise ParameterError("expected one item or more, got none")
 
 
 def in_seconds(span: Seconds) -> int:

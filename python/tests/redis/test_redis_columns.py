@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from redis_ways import Driven, is_exactly
 
-from rollcall_redis import FullError
+from rollcall_redis import FullError, ParameterError
 from rollcall_redis.redis import Admission, _columns, replies_before
 from rollcall_redis.redis._counters_blocking import Counters
 from rollcall_redis.redis._filters_blocking import Filters
@@ -188,8 +188,25 @@ def test_what_is_no_column(
     assert rollcall.command("EXISTS", "key") == 0
 
 
-def test_an_empty_column_is_an_empty_list(rollcall: Driven) -> None:
-    empty: list[Any] = [[], np.array([], "V4"), pa.array([], pa.binary(4))]
+def test_an_empty_list_or_column_is_rejected(rollcall: Driven) -> None:
+    """The server complained about the number of arguments."""
+    empty: list[Any] = [[], iter(()), np.array([], "S4"), np.array([], "V4"), pa.array([], pa.binary(4)), pa.array([])]
     for items in empty:
-        with rollcall.rejects("wrong number of arguments"):
-            rollcall.lc.insert("key", items)
+        for call, limit in ((rollcall.lc.insert, {}), (rollcall.bf.query, {}), (rollcall.bf.admit, {"limit": 3})):
+            with pytest.raises(ParameterError, match="expected one item or more, got none"):
+                call("key", items, **limit)
+    with pytest.raises(ParameterError, match="got none"):
+        rollcall.lc.insert("key", b"", width=4)
+
+
+def test_arrays_of_arrow_with_other_types_are_lists(rollcall: Driven) -> None:
+    """Their scalars were rejected."""
+    texts, numbers = pa.chunked_array([["ann"], ["ben"]]), pa.array([7, 8])
+    assert rollcall.lc.insert("key", texts) == rollcall.lc.insert("key", numbers) == 2
+    assert rollcall.lc.query("key", pa.array(["ann", "7", "zoe"])) == [True, True, False]
+    assert rollcall.bf.insert("filter", texts.dictionary_encode()) == [True, True]
+    with pytest.raises(TypeError, match=r"got NoneType: leave missing values out$"):
+        rollcall.lc.insert("key", pa.array(["cem", None]))
+    for other in (pa.array([1.5]), pa.array([b"0" * 16], pa.binary(16)).cast(pa.uuid())):
+        with pytest.raises(TypeError, match="decide on its text"):
+            rollcall.lc.insert("key", other)
