@@ -30,7 +30,11 @@ pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
     add: impl Fn(&V, &[&[u8]]) -> Result<(), Error> + Sync,
 ) -> PyResult<()> {
     let py = values.py();
-    let (groups, items) = (column(groups, Nulls::Skip)?, column(items, nulls)?);
+    let named = |error: PyErr| match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(format!("groups: {}", error.value(py))),
+        false => error,
+    };
+    let (groups, items) = (column(groups, Nulls::Skip).map_err(named)?, column(items, nulls)?);
     let grouped = py.detach(|| Grouped::new(&groups))?;
     if grouped.of_rows.len() != items.len() {
         let (names, items) = (grouped.of_rows.len(), items.len());
