@@ -44,8 +44,12 @@ fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         // A memoryview of any format counts as its bytes.
         return Ok(item.call_method0("tobytes")?.cast_into()?);
     }
+    let advice = match item.is_none() {
+        true => "leave missing values out, or pass a column and nulls=\"skip\"",
+        false => "decide on its text, and pass that",
+    };
     Err(PyTypeError::new_err(format!(
-        "an item is str, bytes, bytearray or memoryview, got {}: decide on its text, and pass that",
+        "an item is str, bytes, bytearray or memoryview, got {}: {advice}",
         item.get_type().name()?
     )))
 }
@@ -134,7 +138,8 @@ impl<'py> Items<'py> {
         reject_masked(given)?;
         match buffer_of(given) {
             Ok(buffer) => Rows::new(buffer, None).map(Items::Rows),
-            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
+            // NumPy raises `ValueError` for a dtype that no buffer can have, such as texts of any length.
+            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) || given.hasattr("__array__")? => {
                 given.try_iter().map(Items::Iterated).map_err(|_| {
                     PyTypeError::new_err(format!(
                         "expected a list, an iterable or an array of items, got {}",

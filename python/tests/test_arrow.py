@@ -42,6 +42,10 @@ COLUMNS: dict[str, tuple[Any, list[Any]]] = {
         pd.Series([value.bytes for value in UUIDS], dtype=pd.ArrowDtype(pa.uuid())),
         [*map(str, UUIDS)],
     ),
+    "UUIDs that Polars reads from Parquet": (
+        pl.Series([value.bytes for value in UUIDS]).to_arrow().cast(pa.binary(16)).cast(pa.uuid()),
+        [*map(str, UUIDS)],
+    ),
     "dictionary of UUIDs": (
         pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint8()), uuids([*UUIDS])),
         [str(UUIDS[number]) for number in (1, 0, 1)],
