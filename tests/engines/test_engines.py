@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -130,6 +131,18 @@ class TestDataFusion:
                 run("amount")
         member = "CAST(amount AS BIGINT)" if column == "amount" else column
         check(client, column, run(member), run(member))
+
+    def test_uuids_of_parquet_are_bytes_unless_cast(self, client: redis.Redis, context: Any, tmp_path: Path) -> None:
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(arrow(), tmp_path / "visits.parquet")
+        context.register_parquet("stored", str(tmp_path / "visits.parquet"))
+        counters: defaultdict[str, Counter] = defaultdict(Counter)
+        for batch in context.sql("SELECT day, uuid FROM stored").execute_stream():
+            days, uuids = batch.to_pyarrow().columns
+            assert uuids.type == pa.binary(16)
+            Counter.update_groups(counters, days, uuids.cast(pa.binary(16)).cast(pa.uuid()), nulls="skip")
+        check(client, "uuid", {day: counter.to_bytes() for day, counter in counters.items()})
 
 
 class TestDuckDB:
