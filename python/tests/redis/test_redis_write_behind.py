@@ -283,6 +283,7 @@ def test_errors_that_no_retry_heals_are_raised(client: redis.Redis) -> None:
         behind.add("a")
     behind = WriteBehind(client, "k", FAST)
     behind.add("a")
+    behind.flush()
     client.delete("k")
     client.set("k", "x")
     behind.add("b")
@@ -294,7 +295,7 @@ def test_errors_that_no_retry_heals_are_raised(client: redis.Redis) -> None:
         behind.close()
     client.delete("k")
     behind.close()
-    assert count(client) == 3
+    assert count(client) == 2
     with pytest.raises(ResponseError, match="WINDOW"), WriteBehind(client, "k", FAST, window=60) as behind:
         behind.add("a")
     client.acl_setuser("reader", enabled=True, nopass=True, keys="*", categories=["+@all"], commands=["-lc.mergedump"])
@@ -306,7 +307,7 @@ def test_errors_that_no_retry_heals_are_raised(client: redis.Redis) -> None:
         client.acl_setuser("reader", commands=["+lc.mergedump"])
         behind.close()
     client.acl_deluser("reader")
-    assert count(client) == 4
+    assert count(client) == 3
 
 
 def test_two_threads_lose_nothing(client: redis.Redis) -> None:
