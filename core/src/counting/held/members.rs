@@ -22,7 +22,6 @@ mod removal;
 
 use std::alloc::Layout;
 
-use digits::value_of;
 use index::{FAR_OFFSET, Index, OFFSET};
 use record::{Front, MOST_SCANNED, Member, Record, Records, has_item};
 
@@ -325,23 +324,13 @@ impl Members {
     // Only the comparison of texts is inlined, so that a look-up keeps its variables in registers.
     #[inline(always)]
     fn is_at(&self, offset: usize, item: &[u8]) -> bool {
-        match self.width {
-            0 => {
-                Record::begins_plainly(self.bytes_at(offset), item).unwrap_or_else(|| self.is_encoded_at(offset, item))
-            }
-            _ => self.is_number_at(offset, item),
-        }
+        let plainly = if self.width == 0 { Record::begins_plainly(self.bytes_at(offset), item) } else { None };
+        plainly.unwrap_or_else(|| self.is_encoded_at(offset, item))
     }
 
     #[inline(never)]
     fn is_encoded_at(&self, offset: usize, item: &[u8]) -> bool {
-        Record::of(item, self.prefix()).begins(self.bytes_at(offset))
-    }
-
-    #[inline(never)]
-    fn is_number_at(&self, offset: usize, item: &[u8]) -> bool {
-        let own = self.bytes_at(offset).get(..self.width.into()).map(value_of);
-        own.is_some() && own == Record::number_of(item, self.prefix())
+        Member::split(self.bytes_at(offset), self.front()).is_some_and(|(member, _)| member == *item)
     }
 
     /// The bytes from a member on, without its slice tag.

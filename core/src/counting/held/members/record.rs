@@ -59,8 +59,7 @@ pub(in crate::counting) struct Record<'i> {
     item: &'i [u8],
     /// The first byte of the record.
     code: u8,
-    /// The body if the text is a number or a UUID. It stays in registers, so hex digits are not here: they may take
-    /// more.
+    /// The first 16 bytes of the body if the text is a number, a UUID or hex digits. They stay in registers.
     body: [u64; 2],
 }
 
@@ -131,8 +130,7 @@ impl<'i> Record<'i> {
         (self.code.wrapping_sub(code + 1) < 8).then_some(self.body[0])
     }
 
-    /// Whether `bytes` begin with the record of `item`; `None` if only [`Self::begins`] can tell. Texts that are kept
-    /// as they are and UUIDs take less time to compare than to encode.
+    /// Whether `bytes` begin with the record of `item`; `None` for the kinds of records that are decoded to compare.
     #[inline(always)]
     pub(super) fn begins_plainly(bytes: &[u8], item: &[u8]) -> Option<bool> {
         match bytes.split_first()? {
@@ -142,24 +140,6 @@ impl<'i> Record<'i> {
             }
             _ => None,
         }
-    }
-
-    /// Whether `bytes` begin with this record, if [`Self::begins_plainly`] cannot tell.
-    #[inline(always)]
-    pub(super) fn begins(&self, bytes: &[u8]) -> bool {
-        let Some((&code, rest)) = bytes.split_first() else { return false };
-        code == self.code
-            && match code {
-                0xc1..=0xc8 | 0xd8..=0xdf => {
-                    rest.get(..self.len() - 1).is_some_and(|own| value_of(own) == self.body[0])
-                }
-                LONG_TEXT.. => {
-                    let [low, high, ..] = self.item.len().to_le_bytes();
-                    rest.strip_prefix(&[low, high]).is_some_and(|text| text.starts_with(self.item))
-                }
-                UUID_UPPER => rest.starts_with(&self.bytes()),
-                _ => hex(self.item).is_some_and(|(_, body)| rest.starts_with(&body[..self.len() - 1])),
-            }
     }
 
     /// Writes the record to `bytes`, which have its length. In a set of numbers of this width, writes the number.
@@ -177,20 +157,21 @@ impl<'i> Record<'i> {
                 len.copy_from_slice(&self.item.len().to_le_bytes()[..2]);
                 text.copy_from_slice(self.item);
             }
-            0x84..=0xc0 => hex(self.item).into_iter().for_each(|(_, body)| rest.copy_from_slice(&body[..rest.len()])),
             UUID_LOWER | UUID_UPPER => rest.copy_from_slice(&self.bytes()),
+            0x84..=0xc0 if rest.len() <= 16 => rest.copy_from_slice(&self.bytes()[..rest.len()]),
+            0x84..=0xc0 => hex(self.item).into_iter().for_each(|(_, body)| rest.copy_from_slice(&body[..rest.len()])),
             _ => put_value(rest, self.body[0]),
         }
     }
 
-    /// The body of a UUID.
+    /// The body of a UUID, or the first 16 bytes of that of hex digits.
     #[inline(always)]
     fn bytes(&self) -> [u8; 16] {
-        bytemuck::cast([self.body[0].to_le(), self.body[1].to_le()])
+        bytemuck::cast(self.body.map(u64::to_le))
     }
 }
 
-/// The first byte of the record of a number, a UUID or hex digits, and its body if it is a number or a UUID. `None` for
+/// The first byte of the record of a number, a UUID or hex digits, and the first 16 bytes of its body. `None` for
 /// another text.
 #[inline(always)]
 fn digits(item: &[u8]) -> Option<(u8, [u64; 2])> {
@@ -203,10 +184,12 @@ fn digits(item: &[u8]) -> Option<(u8, [u64; 2])> {
         };
         return Some((code, bytemuck::cast::<_, [u64; 2]>(body).map(u64::from_le)));
     }
-    match decimal(item) {
-        Some(value) => Some((DECIMAL + bytes_of_number(value) as u8, [value, 0])),
-        None => Some((hex(item)?.0, [0; 2])),
+    if let Some(value) = decimal(item) {
+        return Some((DECIMAL + bytes_of_number(value) as u8, [value, 0]));
     }
+    let (code, body) = hex(item)?;
+    let [first, second, ..]: [u64; 4] = bytemuck::cast(body);
+    Some((code, [first, second].map(u64::from_le)))
 }
 
 /// The first byte of the record of hex digits, and its body, filled up with zeros. `None` for another text.
@@ -216,12 +199,12 @@ fn hex(item: &[u8]) -> Option<(u8, [u8; MOST_BYTES])> {
         return None;
     }
     // Zeros are put behind the digits, so that there are 64.
-    let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
-    digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
-    let halves: [[u64; 4]; 2] = bytemuck::cast(digits.map(u64::from_le_bytes));
+    let mut digits = [b'0'; MOST_CHARACTERS];
+    digits[..item.len()].copy_from_slice(item);
+    let [first, second]: [[u64; 4]; 2] = bytemuck::cast(digits);
     [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)].into_iter().find_map(|(case, code)| {
-        let body = [bytes_of(halves[0], case)?, bytes_of(halves[1], case)?];
-        Some((code + item.len() as u8 / 2, bytemuck::cast(body)))
+        let second = if item.len() > MOST_BYTES { bytes_of(second, case)? } else { [0; 16] };
+        Some((code + item.len() as u8 / 2, bytemuck::cast([bytes_of(first, case)?, second])))
     })
 }
 
@@ -406,7 +389,12 @@ impl PartialEq for Member<'_> {
 
 impl<B: AsRef<[u8]> + ?Sized> PartialEq<B> for Member<'_> {
     fn eq(&self, other: &B) -> bool {
-        self.text_in(&mut [0; MOST_CHARACTERS]) == other.as_ref()
+        let item = other.as_ref();
+        match self.code {
+            0xc1..=0xc8 => decimal(item) == self.number(),
+            0xd8..=0xdf => behind(self.prefix, item).and_then(decimal) == self.number(),
+            _ => self.text_in(&mut [0; MOST_CHARACTERS]) == item,
+        }
     }
 }
 

@@ -14,7 +14,8 @@ pub(in super::super) fn record(item: &[u8], prefix: &[u8]) -> Vec<u8> {
 
 /// Whether `bytes` begin with the record of `item` in a set whose members begin with `prefix`.
 fn begins(bytes: &[u8], item: &[u8], prefix: &[u8]) -> bool {
-    Record::begins_plainly(bytes, item).unwrap_or_else(|| Record::of(item, prefix).begins(bytes))
+    let is_member = || Member::split(bytes, front(prefix)).is_some_and(|(member, _)| member == *item);
+    Record::begins_plainly(bytes, item).unwrap_or_else(is_member)
 }
 
 /// The front of a set with this prefix, which is not one of numbers.
