@@ -23,15 +23,15 @@ pub(super) enum Case {
     Upper = (b'A' - b'9' - 1) as isize,
 }
 
-/// The two hexadecimal digits of each byte.
-// With AVX2, this loop compiles to half as many instructions.
-#[multiversion(targets("x86_64+avx2"))]
-fn digits_of(bytes: &[u8; 16], case: Case) -> [[u8; 2]; 16] {
-    let mut digits = [[0; 2]; 16];
-    for (digits, &byte) in digits.iter_mut().zip(bytes) {
+/// The two hexadecimal digits of each byte. Each is added to a character of `zeros`, which is `0` for digits.
+#[inline(always)]
+fn digits_of<const N: usize>(bytes: [u8; N], zeros: [[u8; 2]; N], case: Case) -> [[u8; 2]; N] {
+    let mut digits = zeros;
+    // This loop has no branches, and compiles to vector instructions.
+    for (digits, byte) in digits.iter_mut().zip(bytes) {
         let nibbles = u16::from(byte) >> 4 | (u16::from(byte) & 0x0f) << 8;
         let letters = (nibbles + 0x0606) >> 4 & 0x0101;
-        *digits = (nibbles + 0x3030 + letters * case as u16).to_le_bytes();
+        *digits = (nibbles + u16::from_le_bytes(*digits) + letters * case as u16).to_le_bytes();
     }
     digits
 }
@@ -160,29 +160,25 @@ pub(super) fn eight_decimals(value: u32) -> u64 {
 
 #[inline(always)]
 pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
-    let digits: [u64; 4] = bytemuck::cast(digits_of(body.first_chunk().unwrap_or(&[0; 16]), case));
-    let [first, second, third, fourth] = digits;
-    // The UUID's text is stored in whole words with its hyphens, because loading a word that was just stored in parts
-    // takes long.
-    const HYPHEN: u64 = b'-' as u64;
+    const NIL: [u8; 48] = *b"00000000-0000-0000-0000-000000000000000000000000";
+    let halves: [[u8; 8]; 2] = bytemuck::cast(*body.first_chunk::<16>().unwrap_or(&[0; 16]));
+    let [first, second] = halves.map(u64::from_be_bytes);
+    // Every half byte is where its digit is in the text, with a 0 for each hyphen.
     let words = [
-        first,
-        HYPHEN | second << 32 >> 24 | HYPHEN << 40 | second >> 32 << 48,
-        second >> 48 | HYPHEN << 16 | third << 32 >> 8 | HYPHEN << 56,
-        third >> 32 | fourth << 32,
-        fourth >> 32,
+        first & 0xffff_ffff_0000_0000 | first >> 4 & 0x0fff_f000 | first >> 8 & 0xff,
+        first << 56 | second >> 12 & 0x000f_fff0_0000_0000 | second >> 16 & 0xffff_ffff,
+        second << 48,
     ];
-    for (eight, word) in characters.as_chunks_mut().0.iter_mut().zip(words) {
-        *eight = word.to_le_bytes();
-    }
+    let digits = digits_of::<24>(bytemuck::cast(words.map(u64::to_be)), bytemuck::cast(NIL), case);
+    characters[..NIL.len()].copy_from_slice(digits.as_flattened());
     &characters[..UUID]
 }
 
 #[inline(never)]
 pub(super) fn put_hex<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
-    let mut bytes = [[0; 16]; MOST_BYTES / 16];
-    bytes.as_flattened_mut()[..body.len()].copy_from_slice(body);
-    *characters = bytemuck::cast(bytes.map(|half| digits_of(&half, case)));
+    let mut bytes = [0; MOST_BYTES];
+    bytes[..body.len()].copy_from_slice(body);
+    *characters = bytemuck::cast(digits_of(bytes, [[b'0'; 2]; MOST_BYTES], case));
     &characters[..2 * body.len()]
 }
 
