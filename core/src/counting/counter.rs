@@ -116,16 +116,23 @@ impl Counter {
         mut added: impl FnMut(Mark),
     ) -> Result<(), Error> {
         let (ages, spec) = (self.ages(), &*self.spec);
-        let (mut has_reserved, mut result) = (None, Ok(()));
-        while result.is_ok()
-            && let Held::Exact(members) = &mut self.held
+        let (mut reserved, mut has_reserved, mut result) = (None, false, Ok(()));
+        while let Held::Exact(members) = &mut self.held
             && let Some(item) = items.next()
         {
-            // Memory is reserved for all items at once, as if each were as long as the first.
-            if has_reserved.is_none() && members.len() == 1 {
-                has_reserved = Some(members.reserve(items.size_hint().0 + 1, spec.params.room(), limit));
+            // Memory is reserved for all items at once, as if each were as long as the first. It is reserved again
+            // after all members were rewritten for another width, which gives it up.
+            if reserved != Some(members.width) && (reserved.is_some() || members.len() == 1) {
+                reserved = Some(members.width);
+                has_reserved |= members.reserve(items.size_hint().0 + 1, spec.params.room(), limit);
             }
-            result = self.held.add(item, (ages.newest, ages), spec, limit).map(&mut added);
+            match self.held.add(item, (ages.newest, ages), spec, limit) {
+                Ok(mark) => added(mark),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
         }
         if let (Held::Estimating(slots), true) = (&mut self.held, result.is_ok()) {
             let mut hashes = items.map(|item| hash64(item, spec.params.seed));
@@ -138,7 +145,7 @@ impl Counter {
                 result = slots.mark_all(&chunk, limit, &mut added);
             }
         }
-        if let (Held::Exact(members), Some(true)) = (&mut self.held, has_reserved) {
+        if let (Held::Exact(members), true) = (&mut self.held, has_reserved) {
             members.trim();
         }
         result

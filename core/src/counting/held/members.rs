@@ -64,7 +64,7 @@ pub(in crate::counting) struct Members {
     /// The length of the front of the arena.
     front_len: u8,
     /// The width in the front of the arena: the bytes of each member if all are numbers, otherwise 0.
-    width: u8,
+    pub(in crate::counting) width: u8,
     index: Index,
 }
 
@@ -439,22 +439,23 @@ impl Members {
         Ok(())
     }
 
-    /// Reserves memory for `more` members and their index, so that the buffer need not grow again and again. The set
-    /// must have exactly one member, whose length is assumed for the new members. Returns false, and reserves nothing,
-    /// if the allocation fails, or if `limit` does not allow the longest members: so a list fails where its members,
-    /// added one by one, would.
+    /// Reserves memory for `more` members and their index, so that the buffer need not grow again and again. The new
+    /// members are assumed to be as long as those of the set, which must not be empty. Returns false, and reserves
+    /// nothing, if the allocation fails, or if `limit` does not allow the longest members: so a list fails where its
+    /// members, added one by one, would.
     #[inline(never)]
     pub(in crate::counting) fn reserve(&mut self, more: usize, room: Room, limit: &impl SizeLimit) -> bool {
         let (front, before) = (usize::from(self.front_len), self.buffer.len());
         let len = more.saturating_add(self.len()).min(room.members as usize);
-        let (records, longest) = (len.saturating_mul(self.as_bytes().len() - front), room.arena_bytes() as usize);
+        let records = len.saturating_mul(self.as_bytes().len() - front) / self.len();
+        let longest = room.arena_bytes() as usize;
         let arena = front + records.min(longest + len * self.tag_bytes());
         let index = self.index_for(len, self.width, arena);
         let bytes = arena + index.bytes();
         let most = Self::bytes_of_read(longest as u64 + u64::from(room.members), room) as usize + MOST_AHEAD;
         let has_room =
             bytes > before && limit.allows(self.held_bytes(), size_class(most) as u64) && self.make_room(bytes).is_ok();
-        if has_room {
+        if has_room && index != self.index {
             self.index_anew(index);
         }
         has_room
