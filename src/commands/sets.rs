@@ -120,9 +120,8 @@ pub fn members(
 pub(super) fn reply_members<'m>(ctx: Ctx, len: usize, members: impl Iterator<Item = Member<'m>>) {
     ctx.reply_array(len);
     let mut buffer = [0; 64];
-    for member in members {
-        ctx.reply_bulk(member.text_in(&mut buffer));
-    }
+    // A loop with `for` would call the iterator for each member.
+    members.for_each(|member| ctx.reply_bulk(member.text_in(&mut buffer)));
 }
 
 /// Replies with members and the seconds since the slice of their last use began: pairs in RESP3, a flat list in RESP2.
