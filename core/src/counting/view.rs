@@ -6,7 +6,7 @@ use crate::counting::counter::Counter;
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
-use crate::counting::held::members::record::Member;
+use crate::counting::held::members::record::{Member, Records};
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
@@ -115,14 +115,18 @@ impl<'a> View<'a> {
             let &Params { exact_limit, exact_bytes, .. } = self.counter.params();
             return Err(Error::NotExact { exact_limit, exact_bytes });
         }
-        Ok(self.aged().map(|(_, member)| member))
+        let (view, is_whole) = (*self, self.is_whole());
+        Ok(self.records().filter_map(move |(tag, member)| (is_whole || view.sees(tag)).then_some(member)))
     }
 
     /// The members of an exact counter, each with its age in slices, in the order in which they were added.
     pub(super) fn aged(&self) -> impl Iterator<Item = (u8, Member<'a>)> + Clone + use<'a> {
-        let (ages, is_whole, view) = (self.counter.ages(), self.is_whole(), *self);
-        let all = self.counter.held.members().map(Members::iter).unwrap_or_default();
-        all.filter(move |&(tag, _)| is_whole || view.sees(tag)).map(move |(tag, member)| (ages.age(tag), member))
+        let (ages, view) = (self.counter.ages(), *self);
+        self.records().filter(move |&(tag, _)| view.sees(tag)).map(move |(tag, member)| (ages.age(tag), member))
+    }
+
+    fn records(&self) -> Records<'a> {
+        self.counter.held.members().map(Members::iter).unwrap_or_default()
     }
 
     /// The members, each with the seconds since the slice began in which it was last added, oldest first. So these
