@@ -11,15 +11,8 @@ const CHUNK: usize = 64;
 /// Room for a sign and the 20 digits of the largest number. A text ends at the end of its room.
 const ROOM: usize = 24;
 
-/// The least number of two digits, of three digits and so on.
-const LEAST: [u64; 19] = {
-    let (mut least, mut at) = ([10; 19], 1);
-    while at < least.len() {
-        least[at] = 10 * least[at - 1];
-        at += 1;
-    }
-    least
-};
+/// The least number of two digits, of three digits and so on, up to eight.
+const LEAST: [u32; 7] = [10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The texts of many numbers.
 #[derive(Default)]
@@ -28,15 +21,18 @@ pub(crate) struct Digits {
     steps: Box<Steps>,
 }
 
-/// Numbers on their way to digits.
+/// Numbers on their way to digits: first the eight highest digits of all numbers, then the eight in the middle, then the
+/// eight lowest.
 struct Steps {
     magnitudes: [u64; CHUNK],
     are_negative: [bool; CHUNK],
-    eights: [[u32; 3]; CHUNK],
+    uppers: [u64; CHUNK],
+    eights: [[u32; CHUNK]; 3],
     fours: [[u16; 2]; 3 * CHUNK],
     twos: [[u16; 2]; 6 * CHUNK],
-    /// Where each text starts in its room, without its sign.
-    starts: [u64; CHUNK],
+    digits: [[[u8; 8]; CHUNK]; 3],
+    /// Where each text starts in its room.
+    starts: [u32; CHUNK],
 }
 
 impl Default for Steps {
@@ -44,9 +40,11 @@ impl Default for Steps {
         Steps {
             magnitudes: [0; CHUNK],
             are_negative: [false; CHUNK],
-            eights: [[0; 3]; CHUNK],
+            uppers: [0; CHUNK],
+            eights: [[0; CHUNK]; 3],
             fours: [[0; 2]; 3 * CHUNK],
             twos: [[0; 2]; 6 * CHUNK],
+            digits: [[[0; 8]; CHUNK]; 3],
             starts: [0; CHUNK],
         }
     }
@@ -66,14 +64,8 @@ impl Digits {
                 (*magnitude, *is_negative, len) = (number.unsigned_abs() as u64, number < 0, len + 1);
             }
             write(steps, texts);
-            let places = steps.starts.iter().zip(&steps.are_negative);
-            items.extend(texts.iter_mut().zip(places).take(len).map(|(text, (&start, &is_negative))| {
-                let start = start as usize;
-                if is_negative {
-                    text[start - 1] = b'-';
-                }
-                &text[start - usize::from(is_negative)..]
-            }));
+            let texts = texts.iter().zip(&steps.starts).take(len);
+            items.extend(texts.map(|(text, &start)| text.get(start as usize..).unwrap_or_default()));
             if len < CHUNK {
                 return;
             }
@@ -84,13 +76,27 @@ impl Digits {
 /// Writes the digits of all magnitudes, with zeros before them.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn write(steps: &mut Steps, texts: &mut [[u8; ROOM]; CHUNK]) {
-    let Steps { magnitudes, eights, fours, twos, starts, .. } = steps;
-    for (eight, &magnitude) in eights.iter_mut().zip(&*magnitudes) {
-        let upper = magnitude / 100_000_000;
+    let Steps { magnitudes, are_negative, uppers, eights, fours, twos, digits, starts } = steps;
+    // This step is no vector instruction, so it is alone in its loop.
+    for (upper, &magnitude) in uppers.iter_mut().zip(&*magnitudes) {
+        *upper = magnitude / 100_000_000;
+    }
+    for at in 0..CHUNK {
+        let (magnitude, upper) = (magnitudes[at], uppers[at]);
         // 10^8 is 390,625 times 2^8. Without these 8 bits, a number fits in 32.
         let first = (upper >> 8) as u32 / 390_625;
         let low_bits = |number: u64, above: u64| (number as u32).wrapping_sub((above as u32).wrapping_mul(100_000_000));
-        *eight = [first, low_bits(upper, first.into()), low_bits(magnitude, upper)];
+        let (mid, low) = (low_bits(upper, first.into()), low_bits(magnitude, upper));
+        let (highest, zeros) = if first > 0 {
+            (first, 0)
+        } else if mid > 0 {
+            (mid, 8)
+        } else {
+            (low, 16)
+        };
+        (eights[0][at], eights[1][at], eights[2][at]) = (first, mid, low);
+        starts[at] =
+            zeros + LEAST.iter().map(|&least| u32::from(highest < least)).sum::<u32>() - u32::from(are_negative[at]);
     }
     for (four, &eight) in fours.iter_mut().zip(eights.as_flattened()) {
         *four = [(eight / 10_000) as u16, (eight % 10_000) as u16];
@@ -98,20 +104,15 @@ fn write(steps: &mut Steps, texts: &mut [[u8; ROOM]; CHUNK]) {
     for (two, &four) in twos.iter_mut().zip(fours.as_flattened()) {
         *two = [four / 100, four % 100];
     }
-    let (digits, _) = texts.as_flattened_mut().as_chunks_mut::<2>();
-    for (digits, &two) in digits.iter_mut().zip(twos.as_flattened()) {
+    let (pairs, _) = digits.as_flattened_mut().as_flattened_mut().as_chunks_mut::<2>();
+    for (digits, &two) in pairs.iter_mut().zip(twos.as_flattened()) {
         *digits = (two / 10 + ((two % 10) << 8) + u16::from_le_bytes(*b"00")).to_le_bytes();
     }
-    // Most numbers of a column have about as many digits, so few borders are between them.
-    let (mut min, mut max) = (u64::MAX, 0);
-    for &magnitude in &*magnitudes {
-        (min, max) = (magnitude.min(min), magnitude.max(max));
+    for (at, text) in texts.iter_mut().enumerate() {
+        text.copy_from_slice([digits[0][at], digits[1][at], digits[2][at]].as_flattened());
     }
-    let (below, borders) = LEAST.split_at(LEAST.partition_point(|&least| least <= min));
-    starts.fill((ROOM - 1 - below.len()) as u64);
-    for &least in borders.iter().take_while(|&&least| least <= max) {
-        for (start, &magnitude) in starts.iter_mut().zip(&*magnitudes) {
-            *start -= u64::from(magnitude >= least);
-        }
+    if *are_negative != [false; CHUNK] {
+        let signs = texts.iter_mut().zip(starts).zip(are_negative).filter(|(_, is_negative)| **is_negative);
+        signs.for_each(|((text, start), _)| text[*start as usize] = b'-');
     }
 }
