@@ -164,28 +164,35 @@ impl Block<'_> {
         self.chunk.is_missing(self.rows.start + row)
     }
 
-    /// The rows that are not missing.
-    fn present(&self) -> impl Iterator<Item = usize> {
-        (0..self.len()).filter(|&row| !self.is_missing(row))
-    }
-
     /// The items of all rows that are not missing.
     pub(crate) fn items<'t>(&'t self, texts: &'t mut Texts) -> PyResult<Vec<&'t [u8]>> {
-        match self.chunk.has_missing {
-            true => self.items_of(self.present(), texts),
-            false => self.items_of(0..self.len(), texts),
-        }
+        let rows = self.rows.clone();
+        let items = match self.chunk.has_missing {
+            true => self.chunk.items(rows.filter(|&row| !self.chunk.is_missing(row)), texts),
+            false => self.chunk.items(rows, texts),
+        };
+        items.ok_or_else(is_outside)
     }
 
-    /// The items of these rows, which must not be missing.
-    pub(crate) fn items_of<'t>(
-        &'t self,
-        rows: impl Iterator<Item = usize>,
-        texts: &'t mut Texts,
-    ) -> PyResult<Vec<&'t [u8]>> {
-        let items = self.chunk.items(rows.map(|row| self.rows.start + row), texts);
-        items.ok_or_else(|| wrong("an item lies outside its memory"))
+    /// Calls `take` with the item of each row, or with `None` if it is missing.
+    #[inline(always)]
+    pub(crate) fn each(&self, texts: &mut Texts, mut take: impl FnMut(Option<&[u8]>)) -> PyResult<()> {
+        if let (Values::Texts { offsets, bytes }, false) = (&self.chunk.values, self.chunk.has_missing) {
+            // The usual column needs no list.
+            return self.rows.clone().try_for_each(|row| {
+                take(Some(text_at(offsets, bytes, row).ok_or_else(is_outside)?));
+                Ok(())
+            });
+        }
+        let items = self.items(texts)?;
+        let mut items = items.into_iter();
+        (0..self.len()).for_each(|row| take(if self.is_missing(row) { None } else { items.next() }));
+        Ok(())
     }
+}
+
+fn is_outside() -> PyErr {
+    wrong("an item lies outside its memory")
 }
 
 /// Room for the texts of items that do not lie in a column's memory.
@@ -295,11 +302,9 @@ impl<'a> Chunk<'a> {
                 let keys: Option<Vec<_>> = rows.map(|row| keys.key(row)).collect();
                 return dictionary.items(keys?.into_iter(), texts);
             }
-            // The usual column. A negative offset becomes one beyond all bytes.
             Values::Texts { offsets, bytes } => {
                 for row in rows {
-                    let ends = offsets.get(row..)?.first_chunk::<2>()?;
-                    items.push(bytes.get(ends[0] as usize..ends[1] as usize)?);
+                    items.push(text_at(offsets, bytes, row)?);
                 }
             }
             Values::Numbers(numbers) => numbers.texts(rows, &mut texts.digits, &mut items)?,
@@ -339,6 +344,13 @@ impl<'a> Chunk<'a> {
             _ => None,
         }
     }
+}
+
+#[inline]
+fn text_at<'a>(offsets: &[i32], bytes: &'a [u8], row: usize) -> Option<&'a [u8]> {
+    let ends = offsets.get(row..)?.first_chunk::<2>()?;
+    // A negative offset becomes one beyond all bytes.
+    bytes.get(ends[0] as usize..ends[1] as usize)
 }
 
 fn text_of_uuid<'t>(bytes: &[u8], at: usize, text: &'t mut [u8; UUID_DIGITS]) -> Option<&'t [u8]> {

@@ -21,8 +21,8 @@ pub(crate) struct Digits {
     steps: Box<Steps>,
 }
 
-/// Numbers on their way to digits: first the eight highest digits of all numbers, then the eight in the middle, then the
-/// eight lowest.
+/// Numbers on their way to digits. The eight highest digits of all numbers come first, then the eight in the middle,
+/// then the eight lowest.
 struct Steps {
     magnitudes: [u64; CHUNK],
     are_negative: [bool; CHUNK],
@@ -77,7 +77,7 @@ impl Digits {
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn write(steps: &mut Steps, texts: &mut [[u8; ROOM]; CHUNK]) {
     let Steps { magnitudes, are_negative, uppers, eights, fours, twos, digits, starts } = steps;
-    // This step is no vector instruction, so it is alone in its loop.
+    // This step has no vector instruction, so it has a loop of its own.
     for (upper, &magnitude) in uppers.iter_mut().zip(&*magnitudes) {
         *upper = magnitude / 100_000_000;
     }
