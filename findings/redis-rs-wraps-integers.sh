@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Expected: a reply that does not fit the type asked for is an error, as it is for text.
-# Seen: the crate redis 1.8.1 cuts an integer to the type, without an error: a counter of 5,000,000,000 is 705,032,704 as
-# u32, 300 is 44 as u8, and the TTL of a missing key, -2, is 18,446,744,073,709,551,614 as u64. The same number as text,
-# as from GET, is an error. A transaction that WATCH aborted is Ok for (), an empty Vec and `false`: ask for an Option.
-# Ask for i64, and convert it by try_from.
+# Seen: the crate redis 1.8.1 cuts an integer to the type, without an error: a counter of 5,000,000,000 is 705,032,704
+# as u32, 300 is 44 as u8, and the TTL of a missing key, -2, is 18,446,744,073,709,551,614 as u64. The same number as
+# text, as from GET, is an error. A transaction that WATCH aborted is Ok for (), an empty Vec and `false`: ask for an
+# Option. Ask for i64, and convert it by try_from.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 port=$(free_port)
