@@ -117,7 +117,8 @@ impl Counter {
     ) -> Result<(), Error> {
         let (ages, spec) = (self.ages(), &*self.spec);
         let (mut reserved, mut has_reserved, mut result) = (None, false, Ok(()));
-        while let Held::Exact(members) = &mut self.held
+        while result.is_ok()
+            && let Held::Exact(members) = &mut self.held
             && let Some(item) = items.next()
         {
             // Memory is reserved for all items at once, as if each were as long as the first. It is reserved again
@@ -126,13 +127,7 @@ impl Counter {
                 reserved = Some(members.width);
                 has_reserved |= members.reserve(items.size_hint().0 + 1, spec.params.room(), limit);
             }
-            match self.held.add(item, (ages.newest, ages), spec, limit) {
-                Ok(mark) => added(mark),
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
+            result = self.held.add(item, (ages.newest, ages), spec, limit).map(&mut added);
         }
         if let (Held::Estimating(slots), true) = (&mut self.held, result.is_ok()) {
             let mut hashes = items.map(|item| hash64(item, spec.params.seed));
