@@ -100,16 +100,16 @@ fn register_one(
     // the calls return, which copy them.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        // If a server does not know a category or a detail of the documentation, the command lacks the category or
-        // documentation.
+        // If a server does not know a category, the command lacks it.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
             let set = |families: &[&CStr]| set_categories(handle, categories(command, families).as_ptr());
             if set(families) != OK {
                 set(&families[..1]);
             }
         }
-        if !handle.is_null() {
-            api!(RedisModule_SetCommandInfo(handle, &info));
+        // Without its key specifications, a command would pass the key patterns of the ACL.
+        if handle.is_null() || api!(RedisModule_SetCommandInfo(handle, &info)) != OK {
+            return Err(name.to_string_lossy().into_owned());
         }
     }
     Ok(())
