@@ -10,7 +10,7 @@ use rollcall_core::unstable::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_L
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::payload::{self, forge, module_value, split};
-use rollcall_fuzz::values::{rdb_of, same_dump};
+use rollcall_fuzz::values::{rdb_of, rdb_of_filter, same_dump};
 
 fn counter(members: u32) -> Counter {
     (0..members).map(|member| format!("member:{member}")).collect()
@@ -153,5 +153,19 @@ fn each_error_names_what_is_wrong() {
     ];
     for (payload, expected) in cases {
         assert_eq!(rejected(&payload), expected);
+    }
+}
+
+#[test]
+fn filters_of_both_layouts_are_read_within_their_limit() {
+    for (layout, name, encoding) in [(BitLayout::Lines, TYPE_OF_LINES, 1), (BitLayout::Classic, TYPE_OF_CLASSIC, 4)] {
+        let mut filter = BloomFilter::new(layout, Params::default(), &Unlimited).unwrap();
+        filter.live(Time::Reached).extend((0..500u32).map(u32::to_le_bytes));
+        let payload = payload::encode(name, encoding, &rdb_of_filter(&filter));
+        assert!(persist::from_bytes::<BloomFilter>(&payload, &Unlimited).unwrap() == filter);
+        let error = persist::from_bytes::<BloomFilter>(&payload, &MaxBytes(200)).unwrap_err().to_string();
+        assert!(error.contains("more than the limit of 200"), "{error}");
+        let error = persist::from_bytes::<Counter>(&payload, &Unlimited).unwrap_err().to_string();
+        assert_eq!(error, "expected a counter, got a filter");
     }
 }

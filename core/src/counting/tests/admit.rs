@@ -39,6 +39,33 @@ fn an_estimate_that_is_dead_lets_in_again() {
 }
 
 #[test]
+fn adding_moves_only_what_it_changes() {
+    let window = window(4, ClockSource::System);
+    let mut counter = Counter::new(params(2, 0.05)).unwrap().with_window(window, NOON / 10).unwrap();
+    let add = |counter: &mut Counter, items: &[&str], now| {
+        let mut live = counter.live(Time::At(now));
+        live.add_all(items.iter().copied(), &Unlimited, |_| ()).unwrap();
+        live.finish().before
+    };
+    for more in 0..30u32 {
+        counter.mark(b"ann", &Unlimited).unwrap();
+        let (newest, before) = (counter.reached(), counter.try_clone().unwrap());
+        assert_eq!(add(&mut counter, &["ann"], newest * 10), Move::Stay);
+        assert_eq!(add(&mut counter, &[], newest * 10 - 50), Move::Stay);
+        assert_eq!(add(&mut counter, &[], newest * 10 + 50), Move::Stay);
+        assert_eq!(stored(&counter), stored(&before));
+        assert_eq!(add(&mut counter, &["ann"], newest * 10 + 10), Move::Advance(newest + 1));
+        // The counter holds members, or slots with tags.
+        (0..more * more).for_each(|member| drop(counter.mark(member.to_le_bytes(), &Unlimited)));
+        counter.mark(b"ann", &Unlimited).unwrap();
+        // The clock had jumped ahead: the next item takes the window back.
+        let mut jumped = counter.try_clone().unwrap();
+        assert_eq!(add(&mut jumped, &["ann"], newest * 10 - 50), Move::Rebase(newest - 5));
+        assert_eq!(jumped.count(), counter.count());
+    }
+}
+
+#[test]
 fn bytes_count_while_their_members_are_live() {
     let window = window(4, ClockSource::System);
     let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();

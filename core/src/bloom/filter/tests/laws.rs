@@ -5,6 +5,7 @@ use crate::bloom::lines::sizing;
 use crate::bloom::params::{BitLayout, Params};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{MaxBytes, Unlimited};
+use crate::window::Time;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -80,6 +81,8 @@ fn growth_that_is_rejected_changes_nothing() {
         assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
         let before = filter.try_clone().unwrap();
         assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
+        let hash = [filter.hasher()(b"another")];
+        assert!(matches!(filter.live(Time::Reached).add_hashes(&hash, &limit), Err(Error::TooLarge { .. })));
         assert!(filter == before);
         assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
         assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
