@@ -72,10 +72,17 @@ const TRIED: usize = 16;
 /// # Safety
 /// The pointers to the server's functions are filled in.
 unsafe fn malloc_alignment() -> usize {
-    let is_aligned = |block: *mut c_void| !block.is_null() && (block as usize).is_multiple_of(CACHE_LINE);
-    let mut sizes = (1..=16).map(|lines| lines * CACHE_LINE).chain([1344, 5184, 20_544]);
+    let mut sizes = (1..=16).map(|lines| lines * CACHE_LINE).chain([16, 48, 80, 112, 208, 1344, 5184, 20_544]);
+    // A block of jemalloc is aligned to the power of two that divides its size.
+    let is_aligned = |block: *mut c_void, size: usize| {
+        !block.is_null() && (block as usize).is_multiple_of(CACHE_LINE.min(size & size.wrapping_neg()))
+    };
     // SAFETY: as the caller promises; `all_blocks` passes allocated blocks.
-    if sizes.all(|size| unsafe { all_blocks(size, is_aligned) }) { CACHE_LINE } else { MALLOC_ALIGN }
+    if sizes.all(|size| unsafe { all_blocks(size, |block| is_aligned(block, size)) }) {
+        CACHE_LINE
+    } else {
+        MALLOC_ALIGN
+    }
 }
 
 /// Tests the server's allocator with [`TRIED`] new blocks of `size` bytes. Returns whether `is_right` is true for all.
