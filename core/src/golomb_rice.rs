@@ -97,7 +97,7 @@ pub(crate) fn decode_front<'a, F: FnMut(u64)>(
     Codes::new(bytes, num_ones, num_bits).read(bytes, visit)
 }
 
-/// Flips the bits of `words` at the positions that [`decode_front`] visits.
+/// Flips the bits of `words`, which are all zeros or all ones, at the positions that [`decode_front`] visits.
 ///
 /// # Errors
 /// The errors of [`decode_front`].
@@ -210,6 +210,7 @@ impl<'a> Codes<'a> {
     #[inline(always)]
     fn flip<const GROUP: usize>(&mut self, (steps, states): &([[u64; 256]; 4], [u32; 256]), words: &mut [u64]) {
         let blank = words.first().copied().unwrap_or(0);
+        debug_assert!([0, u64::MAX].contains(&blank) && words.iter().all(|&word| word == blank));
         let (mut at, mut word, mut state) = (0, blank, 0);
         // A byte ends at most four codes.
         while self.left > 4 * GROUP as u64
