@@ -58,7 +58,7 @@ impl Merge {
                     None => value,
                     Some(union) => united(union, &value).map_err(|(why, advice)| {
                         let failure = format!("{} cannot be united with those before: {why}", path.display());
-                        Failure::new(failure).advise(advice)
+                        advice.into_iter().fold(Failure::new(failure), Failure::advise)
                     })?,
                 });
             }
@@ -83,13 +83,16 @@ impl Merge {
     }
 }
 
-/// Returns the union of both values; `Err` with the reason and an advice if they cannot be united.
-fn united(mut union: Value, other: &Value) -> Result<Value, (String, &'static str)> {
+/// Returns the union of both values. If they cannot be united, the error is the reason, and an advice if there is one.
+fn united(mut union: Value, other: &Value) -> Result<Value, (String, Option<&'static str>)> {
     let limit = memory::available();
     let text = |error: Error| {
         let advice = match &error {
-            Error::RateExceeded { .. } => "build each filter with --capacity for the items of all",
-            _ => EQUAL,
+            Error::RateExceeded { .. } => Some("build each filter with --capacity for the items of all"),
+            Error::Incompatible { .. } => Some(
+                "filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds",
+            ),
+            _ => None,
         };
         (error.to_string(), advice)
     };
@@ -102,12 +105,8 @@ fn united(mut union: Value, other: &Value) -> Result<Value, (String, &'static st
         }
         (ours, theirs) => {
             let why = format!("it has a {}, and those before are {}s", theirs.kind().name(), ours.kind().name());
-            return Err((why, EQUAL));
+            return Err((why, Some("merge filters and counters into files of their own")));
         }
     };
     Ok(union)
 }
-
-/// What two values that are united must have in common.
-const EQUAL: &str =
-    "filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds";
