@@ -28,7 +28,11 @@ pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
 ) -> PyResult<()> {
     let py = values.py();
     let named = |error: PyErr| match error.is_instance_of::<PyTypeError>(py) {
-        true => PyTypeError::new_err(format!("groups: {}", error.value(py))),
+        true => {
+            let named = PyTypeError::new_err(format!("groups: {}", error.value(py)));
+            named.set_cause(py, Some(error));
+            named
+        }
         false => error,
     };
     let (groups, items) = (column(groups, Nulls::Skip).map_err(named)?, column(items, nulls)?);

@@ -1,7 +1,7 @@
 //! Reads items from Python objects: one item, or many from a list, an iterable or an array.
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
 
@@ -139,7 +139,10 @@ impl<'py> Items<'py> {
         match buffer_of(given) {
             Ok(buffer) => Rows::new(buffer, None).map(Items::Rows),
             // NumPy raises `ValueError` for a dtype that no buffer can have, such as texts of any length.
-            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) || given.hasattr("__array__")? => {
+            Err(error)
+                if error.is_instance_of::<PyTypeError>(given.py())
+                    || error.is_instance_of::<PyValueError>(given.py()) && given.hasattr("__array__")? =>
+            {
                 given.try_iter().map(Items::Iterated).map_err(|_| {
                     PyTypeError::new_err(format!(
                         "expected a list, an iterable or an array of items, got {}",
