@@ -214,7 +214,7 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
         limit: &impl SizeLimit,
     ) -> Result<(Vec<Admission>, usize), Error>;
 
-    /// Implements [`Live::merge`]. A value whose payload is empty here contains it.
+    /// Implements [`Live::merge`]. If a payload is empty, the value itself has it.
     #[doc(hidden)]
     fn merge_live<'a>(
         live: &mut Live<'_, Self>,

@@ -19,7 +19,7 @@ use rollcall_fuzz::values::{digest_of as digest, payload_of, rdb_of, rdb_of_filt
 /// Error rates with which counters have each of their layouts.
 const ERRORS: [f64; 9] = [0.25, 0.03, 0.02, 0.015, 0.01, 0.0075, 0.005, 0.004, 0.0025];
 
-/// The slices in which members are added. No member leaves a window before all are merged.
+/// The slices in which members are added. A window of twelve keeps all members until they are merged.
 const SLICES: std::ops::Range<u64> = 1_000..1_006;
 
 /// The name of a data type, its encoding version, and the fields of a value.

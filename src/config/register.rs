@@ -11,8 +11,8 @@ use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, guard};
 
-/// Registers every option. The server then sets each from redis.conf, or to its initial value. The error is that of an
-/// option that the server rejects, which has logged the reason.
+/// Registers every option. The server then sets each from redis.conf, or to its initial value. Fails if the server
+/// rejects an option; the server has logged why.
 ///
 /// Some options exist in Redis 8 too. On Redis 8 they get the name without a prefix, and the prefixed name as its
 /// alias. They get only the prefixed name if RedisBloom is loaded, or may be loaded later (`commands beside` or

@@ -1,4 +1,4 @@
-//! Admission to a filter: new items are added only while the filter holds fewer items than a limit.
+//! What admission to a filter needs of its sub-filters: room for the admitted items, and their addition.
 
 use super::BloomFilter;
 use crate::admission::Admission;

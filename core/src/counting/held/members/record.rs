@@ -203,7 +203,7 @@ fn hex(item: &[u8]) -> Option<(u8, [u8; MOST_BYTES])> {
     digits[..item.len()].copy_from_slice(item);
     let [first, second]: [[u64; 4]; 2] = bytemuck::cast(digits);
     [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)].into_iter().find_map(|(case, code)| {
-        let second = if item.len() > MOST_BYTES { bytes_of(second, case)? } else { [0; 16] };
+        let second = if item.len() > MOST_CHARACTERS / 2 { bytes_of(second, case)? } else { [0; 16] };
         Some((code + item.len() as u8 / 2, bytemuck::cast([bytes_of(first, case)?, second])))
     })
 }

@@ -41,7 +41,6 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
 }
 
 proptest! {
-
     #[test]
     fn admission_without_memory_moves_nothing(
         slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
