@@ -90,7 +90,8 @@ fn united(mut union: Value, other: &Value) -> Result<Value, (String, Option<&'st
         let advice = match &error {
             Error::RateExceeded { .. } => Some("build each filter with --capacity for the items of all"),
             Error::Incompatible { .. } => Some(
-                "filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds",
+                "filters must be made with equal capacity, error, expansion, seed and layout; \
+                 counters with equal seeds",
             ),
             _ => None,
         };
