@@ -2,20 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::threads::{ROLES, Role, role};
-
 /// A counter of events, or a gauge. Several threads may change it.
-///
-/// The main thread and the thread that frees in the background each write a number of their own. So they need no atomic
-/// additions, which take twenty times as long. Each number may wrap around, but their sum is right.
-pub struct Metric {
-    /// One number per [`Role`].
-    numbers: [AtomicU64; ROLES],
-}
+pub struct Metric(AtomicU64);
 
 impl Metric {
     pub const fn new() -> Self {
-        Metric { numbers: [const { AtomicU64::new(0) }; ROLES] }
+        Metric(AtomicU64::new(0))
     }
 
     pub fn count(&self) {
@@ -24,27 +16,17 @@ impl Metric {
 
     #[inline]
     pub fn add(&self, more: u64) {
-        self.add_as(role(), more);
-    }
-
-    /// Adds `more`. `role` is this thread's role, which a caller with several metrics determines only once.
-    #[inline]
-    pub fn add_as(&self, role: Role, more: u64) {
-        let number = &self.numbers[role as usize];
-        if role == Role::Other {
-            number.fetch_add(more, Ordering::Relaxed);
-        } else {
-            number.store(number.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
-        }
+        self.0.fetch_add(more, Ordering::Relaxed);
     }
 
     /// Subtracts `less`, which must have been added before.
+    #[inline]
     pub fn sub(&self, less: u64) {
-        self.add(less.wrapping_neg());
+        self.0.fetch_sub(less, Ordering::Relaxed);
     }
 
     pub fn get(&self) -> u64 {
-        self.numbers.iter().fold(0, |sum, number| sum.wrapping_add(number.load(Ordering::Relaxed)))
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -70,33 +52,3 @@ pub static COUNTER_ITEMS_REJECTED: Metric = Metric::new();
 pub static FILTER_ADVANCES: Metric = Metric::new();
 /// How often the sliding window of a counter moved forward.
 pub static COUNTER_ADVANCES: Metric = Metric::new();
-
-#[cfg(test)]
-mod tests {
-    use super::super::threads;
-    use super::*;
-
-    /// One thread may subtract what another has added.
-    #[test]
-    fn the_numbers_of_all_threads_are_summed() {
-        static METRIC: Metric = Metric::new();
-        let thousand = |change: fn(&Metric)| (0..1000).for_each(|_| change(&METRIC));
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(move || thousand(|metric| metric.sub(3)));
-                scope.spawn(move || thousand(|metric| metric.add(2)));
-            }
-            for begin in [threads::become_main, threads::become_freeing] {
-                scope.spawn(move || {
-                    begin();
-                    thousand(|metric| metric.add(5));
-                    thousand(|metric| metric.sub(1));
-                    thousand(|metric| metric.count());
-                });
-            }
-        });
-        assert_eq!(METRIC.get(), 8000);
-        METRIC.sub(8000);
-        assert_eq!(METRIC.get(), 0);
-    }
-}

@@ -116,7 +116,6 @@ pub fn has_started() -> bool {
 /// Drops a value that the server frees. On the main thread, a large value is dropped in the background. Other threads
 /// drop it themselves, because no client waits for them.
 pub fn dispose<V: Send + 'static>(value: V, bytes: impl FnOnce(&V) -> usize) {
-    threads::become_freeing();
     if threads::is_main()
         && let bytes = bytes(&value)
         && bytes >= BACKGROUND_BYTES

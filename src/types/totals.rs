@@ -6,7 +6,6 @@
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
-use crate::server::threads::role;
 
 /// The kind of a value for `INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,19 +74,18 @@ impl ValueShare {
     /// Adds this value to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
-        self.change(|more| more);
+        self.change(Metric::add);
     }
 
     /// Subtracts this value from the totals.
     pub fn leave(&self) {
-        self.change(u64::wrapping_neg);
+        self.change(Metric::sub);
     }
 
-    /// Adds what `signed` makes of the value's numbers to each total to which the value contributes.
+    /// Calls `change` with each total to which the value contributes, and with the value's number.
     #[inline(always)]
-    fn change(&self, signed: impl Fn(u64) -> u64) {
-        let (total, role) = (&TOTALS[self.kind as usize], role());
-        let change = |total: &Metric, number| total.add_as(role, signed(number));
+    fn change(&self, change: impl Fn(&Metric, u64)) {
+        let total = &TOTALS[self.kind as usize];
         change(&total.keys, 1);
         change(&total.bytes, self.bytes);
         if matches!(self.kind, ValueKind::Lines | ValueKind::Classic | ValueKind::WindowedFilter) {
