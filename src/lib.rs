@@ -95,7 +95,6 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     set_options(ctx);
     config::take_arguments(ctx, args)?;
     config::register(ctx)?;
-    config::check_bloom_layout(config::bloom_layout())?;
     let commands = config::commands();
     let taken = |what: String| {
         format!(

@@ -48,7 +48,7 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
 
 /// Restores the defaults of all options, after a failed load.
 pub fn reset() {
-    ALL.iter().for_each(|option| option.set_initial(None));
+    ALL.iter().for_each(|option| option.begin_with(None));
 }
 
 /// Parses the arguments, and applies them if all are valid. A `loadmodule` line for RedisBloom works unchanged.
@@ -78,7 +78,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         }
         at += 2;
     }
-    taken.into_iter().for_each(|(option, bits)| option.set_initial(Some(bits)));
+    taken.into_iter().for_each(|(option, bits)| option.begin_with(Some(bits)));
     Ok(())
 }
 

@@ -47,8 +47,6 @@ pub struct Setting {
     /// Called before the option is set to a value. The error is the reason why the value is rejected.
     before_set: fn(&Setting, u64) -> Result<(), String>,
     default: u64,
-    /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
-    initial: AtomicU64,
     value: AtomicU64,
     /// The string that the last `CONFIG GET` returned, which the server does not free.
     pub shown: Mutex<Option<OwnedString>>,
@@ -56,9 +54,8 @@ pub struct Setting {
 
 impl Setting {
     const fn new(name: &'static CStr, kind: SettingKind, default: u64) -> Self {
-        let (initial, value) = (AtomicU64::new(default), AtomicU64::new(default));
-        let before_set: fn(&_, _) -> _ = |_, _| Ok(());
-        Setting { name, kind, is_fixed: false, before_set, default, initial, value, shown: Mutex::new(None) }
+        let (before_set, value): (fn(&_, _) -> _, _) = (|_, _| Ok(()), AtomicU64::new(default));
+        Setting { name, kind, is_fixed: false, before_set, default, value, shown: Mutex::new(None) }
     }
 
     const fn fixed(mut self) -> Self {
@@ -87,14 +84,9 @@ impl Setting {
         Ok(())
     }
 
-    /// The value until redis.conf is read: the argument of `loadmodule`, or else the default.
-    pub fn initial(&self) -> u64 {
-        self.initial.load(Ordering::Relaxed)
-    }
-
-    /// Sets the value until redis.conf is read: the argument of `loadmodule`, or with `None` the default.
-    pub fn set_initial(&self, argument: Option<u64>) {
-        self.initial.store(argument.unwrap_or(self.default), Ordering::Relaxed);
+    /// Sets the value until the server sets the option: the argument of `loadmodule`, or with `None` the default.
+    pub fn begin_with(&self, argument: Option<u64>) {
+        self.value.store(argument.unwrap_or(self.default), Ordering::Relaxed);
     }
 
     /// Whether Redis 8 has this option too, without the prefix `rollcall.`.
@@ -170,6 +162,8 @@ macro_rules! settings {
 }
 
 settings! {
+    // The server sets options in this order, and `bf-layout` depends on `commands`.
+    COMMANDS: Setting::new(c"commands", Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
     BF_ERROR_RATE: Setting::new(c"bf-error-rate", FilterRate, 0.01f64.to_bits());
     BF_CAPACITY: Setting::new(c"bf-initial-size", FilterWhole { min: 1, max: bloom::Params::MAX_CAPACITY as i64 }, 100);
     BF_EXPANSION: Setting::new(
@@ -178,7 +172,12 @@ settings! {
         2,
     );
     BF_LAYOUT: Setting::new(c"bf-layout", Choice { words: &["lines", "classic"] }, 0)
-        .before_set(|_, bits| check_bloom_layout(layout_of(bits)));
+        .before_set(|_, bits| match (layout_of(bits), commands()) {
+            (bloom::BitLayout::Classic, Commands::Beside) => {
+                Err("bf-layout classic does not go with commands beside: RF.* have filters of layout lines".to_owned())
+            }
+            _ => Ok(()),
+        });
     LC_ERROR_RATE: Setting::new(
         c"lc-error-rate",
         Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
@@ -202,7 +201,6 @@ settings! {
         Ok(())
     });
     HASH_SEED: Setting::new(c"hash-seed", Seed, 0).fixed();
-    COMMANDS: Setting::new(c"commands", Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
 }
 
 /// The option `commands`: which commands this module registers.
@@ -301,22 +299,6 @@ pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
 /// Which commands this module registers.
 pub fn commands() -> Commands {
     Commands::from_bits(COMMANDS.bits())
-}
-
-/// The commands that the argument of `loadmodule` selects, until the server has read redis.conf.
-pub fn commands_at_first() -> Commands {
-    Commands::from_bits(COMMANDS.initial())
-}
-
-/// Checks the default layout of filters.
-///
-/// # Errors
-/// The reason why the layout conflicts with the option `commands`.
-pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
-    if layout == bloom::BitLayout::Classic && commands() == Commands::Beside {
-        return Err("bf-layout classic does not go with commands beside: RF.* have filters of layout lines".to_owned());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use redis_module::raw;
 
-use super::options::{ALL, CUCKOO, Commands, Setting, commands_at_first};
+use super::options::{ALL, CUCKOO, Commands, Setting, commands};
 use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, guard};
@@ -18,7 +18,7 @@ use crate::server::ffi::{Arg, Ctx, ERR, OK, OwnedString, RedisModuleString, guar
 /// alias. They get only the prefixed name if RedisBloom is loaded, or may be loaded later (`commands beside` or
 /// `commands lc`).
 pub fn register(ctx: Ctx) -> Result<(), String> {
-    let may_be_bare = facts::is_redis_8() && commands_at_first() == Commands::All;
+    let may_be_bare = facts::is_redis_8() && commands() == Commands::All;
     let register_bare = |option: &'static Setting| {
         let text = option.name.to_string_lossy();
         let aliased = CString::new(format!("{text}|rollcall.{text}")).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn register(ctx: Ctx) -> Result<(), String> {
     CUCKOO.iter().for_each(|option| _ = register_bare(option));
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
-    let why = "an option in redis.conf or MODULE LOADEX was rejected; see the lines above";
+    let why = "an option was rejected; see the lines above";
     if loaded { Ok(()) } else { Err(why.to_owned()) }
 }
 
@@ -41,7 +41,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     let fixed = if option.is_fixed { raw::REDISMODULE_CONFIG_IMMUTABLE } else { raw::REDISMODULE_CONFIG_DEFAULT };
     let flags: c_uint = fixed | flag;
     let data = (&raw const *option).cast_mut().cast::<c_void>();
-    let initial = CString::new(option.print(option.initial())).unwrap_or_default();
+    let initial = CString::new(option.print(option.bits())).unwrap_or_default();
     let (ctx, name, initial) = (ctx.as_ptr(), name.as_ptr(), initial.as_ptr());
     let (get, set) = (Some(get as _), Some(set as _));
     // SAFETY: the name ends with NUL; the option is static; the callbacks read `data` as a `Setting`. The server copies

@@ -176,7 +176,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     // SAFETY: the server frees a value of T once and does not use it afterwards.
     let entry = unsafe { KeyEntry::<T>::from_raw(value) };
-    guard("free", || reclaim::dispose(entry, |entry| entry.as_ref().map_or(0, |entry| entry.num_bytes())));
+    guard("free", || reclaim::dispose(entry, |entry| entry.num_bytes()));
 }
 
 /// The effort of freeing a value: one point per page of 4 KiB. Above 64 points, the server frees the value in the

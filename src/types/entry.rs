@@ -36,13 +36,13 @@ impl<T: Family> KeyEntry<T> {
         Box::into_raw(self).cast()
     }
 
-    /// Takes a value back from the server; `None` for a null pointer.
+    /// Takes a value back from the server.
     ///
     /// # Safety
     /// [`Self::into_raw`] returned `value`, and the server has given it up or has not accepted it.
-    pub unsafe fn from_raw(value: *mut c_void) -> Option<Box<Self>> {
+    pub unsafe fn from_raw(value: *mut c_void) -> Box<Self> {
         // SAFETY: as promised.
-        (!value.is_null()).then(|| unsafe { Box::from_raw(value.cast()) })
+        unsafe { Box::from_raw(value.cast()) }
     }
 
     /// The bytes that the allocator reserved for this value and for the server's object around it.
