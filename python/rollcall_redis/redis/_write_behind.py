@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Generator, Iterable, Iterator
 from datetime import timedelta
 from itertools import islice
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from rollcall_redis import Counter
 from rollcall_redis._types import Error, KeyMissingError, ParameterError
@@ -27,6 +27,8 @@ from ._counters import CounterCommands
 from ._run import AsyncClient, Client, is_pipeline
 
 Member: TypeAlias = str | bytes | bytearray | memoryview
+Nulls: TypeAlias = Literal["error", "skip"]
+"""What is done with missing values of a column."""
 Transaction: TypeAlias = list[list[Word]]
 Steps: TypeAlias = Generator[Transaction, list[Any], None]
 """Transactions to send, or single commands. Each gets the list of its replies. In that of a transaction, errors are
@@ -122,17 +124,17 @@ class Collected:
             self._counter.add(member, self.now())
         return True
 
-    def collect(self, items: Any, width: int | None) -> None:
+    def collect(self, items: Any, width: int | None, nulls: Nulls) -> None:
         with self._lock:
             counter = self._counter
             if counter is None:
                 # There was no member yet, and there is none among these items.
                 return
             if self._member is None:
-                self._member = first_of(items, width)
+                self._member = first_of(items, width, nulls)
                 if self._member is None:
                     return
-            counter.update(items, width=width, now=self.now())
+            counter.update(items, width=width, nulls=nulls, now=self.now())
 
     def reading(self, member: bytes) -> Steps:
         """Reads the parameters of the key. A missing key is created with a member, because LC.RESERVE makes no VOLATILE
@@ -226,18 +228,26 @@ def blocks(items: Any, width: int | None) -> Iterator[Any]:
         yield block
 
 
-def first_of(items: Any, width: int | None) -> bytes | None:
+def first_of(items: Any, width: int | None, nulls: Nulls) -> bytes | None:
     """The first member of a block; None if there is none."""
-    first: Any = items
+    probe = Counter(exact_bytes=1 << 20)
     if width is not None:
         view = memoryview(items)
-        first = view.cast("B")[:width] if view.nbytes else b""
-    elif not isinstance(items, str | bytes | bytearray):
-        first = items[:1]
-    probe = Counter(exact_bytes=1 << 20)
-    # A single text is rejected here, since it is no list of members.
-    probe.update(first, width=width)
-    return next(iter(probe.members()), None)
+        probe.update(view.cast("B")[:width] if view.nbytes else b"", width=width)
+        return next(iter(probe.members()), None)
+    start, length = 0, 1
+    while start <= len(items):
+        probe.clear()
+        # A single text is rejected here, since it is no list of members.
+        probe.update(items[start : start + length], nulls=nulls)
+        if not probe:
+            # Missing values may come first. Their number is unknown, so the next part is longer.
+            start, length = start + length, 2 * length
+        elif length > 1:
+            length = 1
+        else:
+            return probe.members()[0]
+    return None
 
 
 _OPTIONS = {
@@ -357,12 +367,14 @@ class WriteBehind:
         if self._failed is not None or self._thread is None or not self._collected.collect_one(member):
             self.update((member,))
 
-    def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
+    def update(
+        self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None, nulls: Nulls = "error"
+    ) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
         for block in blocks(members, width):
             if self._thread is None:
-                self._start(block, width)
-            self._collected.collect(block, width)
+                self._start(block, width, nulls)
+            self._collected.collect(block, width, nulls)
         self._raise_failure()
 
     def flush(self) -> None:
@@ -391,12 +403,12 @@ class WriteBehind:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self, members: Any, width: int | None) -> None:
+    def _start(self, members: Any, width: int | None, nulls: Nulls) -> None:
         with self._sending:
             if self._thread is not None:
                 return
             if not self._collected.is_started():
-                member = first_of(members, width)
+                member = first_of(members, width, nulls)
                 if member is None:
                     return
                 self._run(self._collected.reading(member))
@@ -478,12 +490,14 @@ class AsyncWriteBehind:
         if self._failed is not None or self._task is None or not self._collected.collect_one(member):
             await self.update((member,))
 
-    async def update(self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None) -> None:
+    async def update(
+        self, members: "Iterable[Member] | Rows | Buffer", *, width: int | None = None, nulls: Nulls = "error"
+    ) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
         for block in blocks(members, width):
             if self._task is None:
-                await self._start(block, width)
-            self._collected.collect(block, width)
+                await self._start(block, width, nulls)
+            self._collected.collect(block, width, nulls)
         self._raise_failure()
 
     async def flush(self) -> None:
@@ -510,12 +524,12 @@ class AsyncWriteBehind:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _start(self, members: Any, width: int | None) -> None:
+    async def _start(self, members: Any, width: int | None, nulls: Nulls) -> None:
         async with self._sending:
             if self._task is not None:
                 return
             if not self._collected.is_started():
-                member = first_of(members, width)
+                member = first_of(members, width, nulls)
                 if member is None:
                     return
                 await self._run(self._collected.reading(member))

@@ -75,7 +75,7 @@ def test_a_thread_sends_what_was_collected(client: redis.Redis) -> None:
 
 def test_members_of_every_form_are_taken(client: redis.Redis) -> None:
     tokens = np.frombuffer(b"aaaabbbbcccc", dtype="V4")
-    forms: list[tuple[Any, dict[str, int], int]] = [
+    forms: list[tuple[Any, dict[str, Any], int]] = [
         ((text for text in ["x", "y"]), {}, 2),
         ({"x"}, {}, 1),
         ([], {}, 0),
@@ -87,14 +87,21 @@ def test_members_of_every_form_are_taken(client: redis.Redis) -> None:
         (pa.array(["x", "y", "z"]), {}, 3),
         (pa.chunked_array([[1], [2, 3]]), {}, 3),
         (pl.Series(["x", "y"]), {}, 2),
+        (pl.Series(["x", None]), {"nulls": "skip"}, 1),
+        (pa.array([None] * 1000 + ["x", None, "y"]), {"nulls": "skip"}, 2),
+        (pa.chunked_array([pa.nulls(3, pa.int64()), [None, 7]]), {"nulls": "skip"}, 1),
+        (pa.nulls(3, pa.string()), {"nulls": "skip"}, 0),
+        (["x"], {"nulls": "skip"}, 1),
     ]
     for members, options, expected in forms:
         client.delete("k")
         with WriteBehind(client, "k", NEVER) as behind:
             behind.update(members, **options)
         assert count(client) == expected, members
-    with WriteBehind(client, "k", NEVER) as behind, pytest.raises(TypeError):
-        behind.update("text")
+    with WriteBehind(client, "k", NEVER) as behind:
+        for rejected in ("text", "", pa.array(["x", None]), pa.array([None, "x"])):
+            with pytest.raises(TypeError):
+                behind.update(rejected)
 
 
 def test_a_missing_key_is_made_with_the_options(client: redis.Redis) -> None:
@@ -380,7 +387,7 @@ def test_asyncio(server: Any, client: redis.Redis) -> None:
                         break
                     await asyncio.sleep(0.01)
                 assert count(client) == 100
-                await behind.add("last")
+                await behind.update(pa.array([None, "last"]), nulls="skip")
             assert count(client) == 101
             behind = AsyncWriteBehind(other, "k", NEVER)
             await behind.add("more")
