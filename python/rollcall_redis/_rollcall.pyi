@@ -155,8 +155,8 @@ class BloomFilter:
         limit: int,
         *,
         all: bool = False,
-        dry_run: bool = False,
-        with_room: Literal[False] = False,
+        dryrun: bool = False,
+        withroom: Literal[False] = False,
         width: int | None = None,
         now: int | None = None,
     ) -> list[Admission]: ...
@@ -167,8 +167,8 @@ class BloomFilter:
         limit: int,
         *,
         all: bool = False,
-        dry_run: bool = False,
-        with_room: Literal[True],
+        dryrun: bool = False,
+        withroom: Literal[True],
         width: int | None = None,
         now: int | None = None,
     ) -> Admissions: ...
@@ -332,11 +332,11 @@ class Counter:
     def is_exact(self) -> bool: ...
     @overload
     def members(
-        self, *, since: int | timedelta | None = None, with_ages: Literal[False] = False, now: int | None = None
+        self, *, since: int | timedelta | None = None, withages: Literal[False] = False, now: int | None = None
     ) -> list[bytes]: ...
     @overload
     def members(
-        self, *, since: int | timedelta | None = None, with_ages: Literal[True], now: int | None = None
+        self, *, since: int | timedelta | None = None, withages: Literal[True], now: int | None = None
     ) -> list[tuple[bytes, int]]: ...
     def history(self, now: int | None = None) -> list[tuple[int, Estimate]]: ...
     @overload
@@ -346,8 +346,8 @@ class Counter:
         limit: int,
         *,
         all: bool = False,
-        dry_run: bool = False,
-        with_room: Literal[False] = False,
+        dryrun: bool = False,
+        withroom: Literal[False] = False,
         width: int | None = None,
         now: int | None = None,
     ) -> list[Admission]: ...
@@ -358,8 +358,8 @@ class Counter:
         limit: int,
         *,
         all: bool = False,
-        dry_run: bool = False,
-        with_room: Literal[True],
+        dryrun: bool = False,
+        withroom: Literal[True],
         width: int | None = None,
         now: int | None = None,
     ) -> Admissions: ...

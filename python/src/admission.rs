@@ -10,12 +10,12 @@ use crate::errors::{ADMISSION, ADMISSIONS, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG};
 
-/// Admits `items` to the value: returns the list of their outcomes, and `with_room` also the room.
+/// Admits `items` to the value: returns the list of their outcomes, and `withroom` also the room.
 pub(crate) fn admit<'py, T: Value + Send + Sync>(
     value: &Guarded<T>,
     items: Items<'py>,
     terms: Terms,
-    with_room: bool,
+    withroom: bool,
     most: Limit,
     now: Option<Whole>,
     py: Python<'py>,
@@ -24,7 +24,7 @@ pub(crate) fn admit<'py, T: Value + Send + Sync>(
     let admit = |value: &mut T| {
         let (time, items) = (time(value, now), items.iter().map(Vec::as_slice));
         let mut live = Live::new(value, time);
-        match with_room {
+        match withroom {
             false => live.admit(items, terms, &most).map(|outcomes| (outcomes, None)),
             true => live.admit_with_room(items, terms, time, &most).map(|(outcomes, room)| (outcomes, Some(room))),
         }

@@ -290,17 +290,17 @@ impl Counter {
 
     /// The members of an exact counter as bytes, in the order in which they were first added.
     ///
-    /// With `with_ages`, pairs of a member and the seconds since the slice began in which it was last added, oldest
+    /// With `withages`, pairs of a member and the seconds since the slice began in which it was last added, oldest
     /// first.
-    #[pyo3(signature = (*, since=None, with_ages=false, now=None))]
+    #[pyo3(signature = (*, since=None, withages=false, now=None))]
     fn members<'py>(
         &self,
         py: Python<'py>,
         since: Option<Seconds>,
-        with_ages: bool,
+        withages: bool,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyList>> {
-        if with_ages {
+        if withages {
             let now = Some(Whole(unix_seconds(now)));
             let aged = self.counter.read(py, |counter| -> Result<Vec<(Vec<u8>, u64)>, Error> {
                 let aged = view_of(counter, since, now)?.members_with_ages(time(counter, now))?;
@@ -328,9 +328,9 @@ impl Counter {
     /// Adds new members as long as the counter has fewer than `limit`, in one atomic step. With `all`, adds all of them
     /// or none.
     ///
-    /// With `dry_run`, nothing is changed. `limit` must not exceed the number of members up to which the counter is
-    /// exact. With `with_room`, returns `Admissions` instead of a list.
-    #[pyo3(signature = (members, limit, *, all=false, dry_run=false, with_room=false, width=None, now=None))]
+    /// With `dryrun`, nothing is changed. `limit` must not exceed the number of members up to which the counter is
+    /// exact. With `withroom`, returns `Admissions` instead of a list.
+    #[pyo3(signature = (members, limit, *, all=false, dryrun=false, withroom=false, width=None, now=None))]
     #[expect(clippy::too_many_arguments, reason = "all but two by name")]
     fn admit<'py>(
         &self,
@@ -338,13 +338,14 @@ impl Counter {
         members: &Bound<'py, PyAny>,
         limit: Whole,
         all: bool,
-        dry_run: bool,
-        with_room: bool,
+        dryrun: bool,
+        withroom: bool,
         width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (members, terms) = (Items::new(members, width, Nulls::Never)?, Terms { limit: limit.0, all, dry_run });
-        admit(&self.counter, members, terms, with_room, self.limit, now, py)
+        let (members, terms) =
+            (Items::new(members, width, Nulls::Never)?, Terms { limit: limit.0, all, dry_run: dryrun });
+        admit(&self.counter, members, terms, withroom, self.limit, now, py)
     }
 
     /// Removes members of an exact counter. Returns for each item whether it was removed; of equal items the first is.

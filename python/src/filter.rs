@@ -277,8 +277,8 @@ impl BloomFilter {
     /// Adds new items as long as the filter has fewer than `limit`, in one atomic step. With `all`, adds all of them or
     /// none.
     ///
-    /// With `dry_run`, nothing is changed. With `with_room`, returns `Admissions` instead of a list.
-    #[pyo3(signature = (items, limit, *, all=false, dry_run=false, with_room=false, width=None, now=None))]
+    /// With `dryrun`, nothing is changed. With `withroom`, returns `Admissions` instead of a list.
+    #[pyo3(signature = (items, limit, *, all=false, dryrun=false, withroom=false, width=None, now=None))]
     #[expect(clippy::too_many_arguments, reason = "all but two by name")]
     fn admit<'py>(
         &self,
@@ -286,13 +286,13 @@ impl BloomFilter {
         items: &Bound<'py, PyAny>,
         limit: Whole,
         all: bool,
-        dry_run: bool,
-        with_room: bool,
+        dryrun: bool,
+        withroom: bool,
         width: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (items, terms) = (Items::new(items, width, Nulls::Never)?, Terms { limit: limit.0, all, dry_run });
-        admit(&self.filter, items, terms, with_room, self.limit, now, py)
+        let (items, terms) = (Items::new(items, width, Nulls::Never)?, Terms { limit: limit.0, all, dry_run: dryrun });
+        admit(&self.filter, items, terms, withroom, self.limit, now, py)
     }
 
     /// Makes this filter the union of itself and others. Returns True if it changed.

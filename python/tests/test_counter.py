@@ -149,10 +149,10 @@ def test_windows() -> None:
     assert visitors.members(since=3600, now=later) == [b"ben"]
     assert visitors.contains("ann", now=later) and not visitors.contains("ann", since=3600, now=later)
     assert visitors.contains_many(["ann", "ben"], since=3600, now=later) == [False, True]
-    assert visitors.members(with_ages=True, now=later + 60) == [(b"ann", 7260), (b"ben", 60)]
-    assert visitors.members(since=3600, with_ages=True, now=later + 60) == [(b"ben", 60)]
+    assert visitors.members(withages=True, now=later + 60) == [(b"ann", 7260), (b"ben", 60)]
+    assert visitors.members(since=3600, withages=True, now=later + 60) == [(b"ben", 60)]
     with pytest.raises(rollcall.IncompatibleError, match="window"):
-        Counter().members(with_ages=True)
+        Counter().members(withages=True)
     history = visitors.history(now=later)
     assert history[:3] == [(later, (1, 0.0)), (later - 3600, (1, 0.0)), (NOON, (2, 0.0))] and len(history) == 25
     other = Counter(window=DAY, slices=24, now=NOON)
@@ -189,15 +189,15 @@ def test_windows_by_hand() -> None:
     same.add("ann")
     assert same != visitors
     # A manual window is at the last second of its newest slice.
-    assert visitors.members(with_ages=True) == [(b"ann", 59), (b"ben", 29)]
+    assert visitors.members(withages=True) == [(b"ann", 59), (b"ben", 29)]
     visitors.advance(4)
-    assert len(visitors) == 0 and visitors.members(with_ages=True) == []
+    assert len(visitors) == 0 and visitors.members(withages=True) == []
 
 
 def test_admission() -> None:
     readers = Counter(exact_limit=3)
     readers.add("ann")
-    assert readers.admit(["ann", "ben", "cem"], 2, dry_run=True) == [0, 1, -1]
+    assert readers.admit(["ann", "ben", "cem"], 2, dryrun=True) == [0, 1, -1]
     assert readers.admit(["ann", "ben", "cem"], 2, all=True) == [0, -1, -1]
     assert readers.admit(["ann", "ben", "cem"], 2) == [0, 1, -1]
     with pytest.raises(rollcall.NotExactError, match="up to which the counter is exact"):
@@ -209,11 +209,11 @@ def test_admission() -> None:
     assert readers.remove(["ben", b"cem"]) == [True, True] and len(readers) == 0 and readers.exact_limit == 3
     hourly = Counter(window=3600, slices=4, now=NOON)
     assert hourly.admit(["ann"], 1, now=NOON) == [1]
-    full = hourly.admit(["ben"], 1, with_room=True, now=NOON + 60)
+    full = hourly.admit(["ben"], 1, withroom=True, now=NOON + 60)
     assert full == rollcall.Admissions([rollcall.Admission.REJECTED], room=0, retry_after=4440)
-    dry = hourly.admit(["ben"], 3, dry_run=True, with_room=True, now=NOON + 60)
+    dry = hourly.admit(["ben"], 3, dryrun=True, withroom=True, now=NOON + 60)
     assert dry == rollcall.Admissions([rollcall.Admission.ADMITTED], room=1, retry_after=0)
     assert hourly.admit(["ben"], 1, now=NOON + 60 + 4439) == [-1]
     assert hourly.admit(["ben"], 1, now=NOON + 60 + 4440) == [1]
     # Without a window nothing expires.
-    assert readers.admit(["ann"], 0, with_room=True) == ([-1], 0, None)
+    assert readers.admit(["ann"], 0, withroom=True) == ([-1], 0, None)

@@ -222,17 +222,17 @@ def test_admission() -> None:
     contacts = BloomFilter(1000, 0.001)
     contacts.add("ann")
     names = ["ann", "ben", "cem"]
-    assert contacts.admit(names, 2, dry_run=True) == [Admission.KNOWN, Admission.ADMITTED, Admission.REJECTED]
+    assert contacts.admit(names, 2, dryrun=True) == [Admission.KNOWN, Admission.ADMITTED, Admission.REJECTED]
     assert len(contacts) == 1
     assert contacts.admit(names, 2, all=True) == [0, -1, -1]
     assert contacts.admit(iter(names), 2) == [0, 1, -1]
     assert len(contacts) == 2
     daily = BloomFilter(1000, window=DAY, now=NOON)
     assert daily.admit(["ann", "ben"], 1, now=NOON) == [1, -1]
-    full = daily.admit(["ben"], 1, with_room=True, now=NOON)
+    full = daily.admit(["ben"], 1, withroom=True, now=NOON)
     # NOON lies 2 hours into a slice of 6 hours, which is kept for a day after its end.
     assert full == Admissions([Admission.REJECTED], room=0, retry_after=28 * 3600)
     assert daily.admit(["ben"], 1, now=NOON + 28 * 3600 - 1) == [-1]
     assert daily.admit(["ben"], 1, now=NOON + 28 * 3600) == [1]
     fixed = BloomFilter(2, expansion=0)
-    assert fixed.admit(["ann", "ben", "cem"], 5, with_room=True) == ([1, 1, -1], 0, None)
+    assert fixed.admit(["ann", "ben", "cem"], 5, withroom=True) == ([1, 1, -1], 0, None)

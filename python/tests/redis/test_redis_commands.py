@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_overloads, get_type_h
 
 import pytest
 
+from rollcall_redis import BloomFilter, Counter
 from rollcall_redis.redis._command import Command
 from rollcall_redis.redis._counters import CounterCommands
 from rollcall_redis.redis._counters_asyncio import AsyncCounters
@@ -149,6 +150,15 @@ def test_every_class_has_the_same_parameters(described: Any, written: tuple[Any,
             assert ours.parameters == theirs.parameters
             assert inspect.getdoc(getattr(face, name)) == inspect.getdoc(function)
             assert inspect.iscoroutinefunction(getattr(face, name)) is face.__name__.startswith("Async")
+
+
+@pytest.mark.parametrize(("commands", "local"), [(Filters, BloomFilter), (Counters, Counter)])
+def test_options_are_spelled_as_those_of_the_classes_in_the_process(commands: Any, local: Any) -> None:
+    """A regression test: `withroom` and `dryrun` of commands were `with_room` and `dry_run` of counters."""
+    for name in ("admit", "members"):
+        if hasattr(local, name):
+            sent, called = (set(inspect.signature(getattr(one, name)).parameters) for one in (commands, local))
+            assert {option for option in called if option.replace("_", "") in sent} <= sent
 
 
 def test_the_classes_are_as_the_script_writes_them() -> None:
