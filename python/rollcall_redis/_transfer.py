@@ -147,6 +147,8 @@ def shown(key: Any) -> str:
 
 def run(client: Client, steps: Steps[Result]) -> Any:
     """Runs a transfer on a client. Returns the result, or an awaitable of it for an asyncio client."""
+    if not hasattr(client, "execute_command"):
+        raise TypeError(f"got {type(client).__name__}, expected a client of redis-py or valkey-py")
     if hasattr(client.__class__, "__len__"):
         raise TypeError("got a pipeline, expected a client: what is sent next depends on the reply")
     try:

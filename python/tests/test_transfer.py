@@ -15,6 +15,7 @@ import valkey.asyncio
 
 import rollcall_redis as rollcall
 from rollcall_redis import BloomFilter, Counter, _transfer
+from rollcall_redis.redis import Rollcall
 
 LIBRARIES: dict[str, Any] = {"redis": redis, "valkey": valkey}
 
@@ -351,6 +352,8 @@ def test_a_pipeline_and_a_strange_key_are_rejected(server: Any) -> None:
         for rejected in calls:
             with pytest.raises(TypeError, match="got a pipeline"):
                 rejected()
+        with pytest.raises(TypeError, match="got Rollcall, expected a client of redis-py or valkey-py"):
+            seen.upload(cast(Any, Rollcall(client)), "k")
         with pytest.raises(TypeError, match="a key is str or bytes, got int"):
             seen.upload(client, cast(Any, 5))
         with pytest.raises(rollcall.ParameterError):

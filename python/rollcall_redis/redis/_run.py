@@ -50,11 +50,7 @@ class Sender:
     def __init__(self, client: Any, family: Family, *, wants_async: bool):
         if family not in ("BF", "RF"):
             raise ValueError(f"family must be 'BF' or 'RF', got {family!r}")
-        if is_pipeline(client):
-            raise TypeError("got a pipeline, expected a client: its pipelines are made by pipeline()")
-        if inspect.iscoroutinefunction(client.execute_command) != wants_async:
-            has, use = ("a blocking", "Rollcall") if wants_async else ("an asyncio", "AsyncRollcall")
-            raise TypeError(f"got {has} client: use {use}")
+        check_client(client, "Rollcall", wants_async=wants_async, pipelines="by pipeline()")
         self._client = client
         self._family: Family = family
 
@@ -68,6 +64,20 @@ class Sender:
 def is_pipeline(client: Any) -> bool:
     """Whether this is a pipeline. Pipelines have a length, clients do not."""
     return hasattr(client.__class__, "__len__")
+
+
+def check_client(client: Any, name: str, *, wants_async: bool, pipelines: str) -> None:
+    """Rejects what is no client, and a client that the class `name`, or its asyncio class, does not take.
+
+    `pipelines` says where that class makes its pipelines."""
+    execute = getattr(client, "execute_command", None)
+    if execute is None:
+        raise TypeError(f"got {type(client).__name__}, expected a client of redis-py or valkey-py")
+    if is_pipeline(client):
+        raise TypeError(f"got a pipeline, expected a client: its pipelines are made {pipelines}")
+    if inspect.iscoroutinefunction(execute) != wants_async:
+        has, use = ("a blocking", name) if wants_async else ("an asyncio", f"Async{name}")
+        raise TypeError(f"got {has} client: use {use}")
 
 
 def send(client: Any, family: Family, command: Command[Any], words: list[Word]) -> Any:

@@ -7,7 +7,6 @@ again with its next add.
 
 import asyncio
 import atexit
-import inspect
 import logging
 import os
 import threading
@@ -24,7 +23,7 @@ from rollcall_redis._types import Error, KeyMissingError, ParameterError
 from ._columns import Buffer, Rows
 from ._command import Key, Moment, Seconds, Word
 from ._counters import CounterCommands
-from ._run import AsyncClient, Client, is_pipeline
+from ._run import AsyncClient, Client, check_client
 
 Member: TypeAlias = str | bytes | bytearray | memoryview
 Nulls: TypeAlias = Literal["error", "skip"]
@@ -266,14 +265,6 @@ _OPTIONS = {
 }
 
 
-def _check(client: Any, *, wants_async: bool) -> None:
-    if is_pipeline(client):
-        raise TypeError("got a pipeline, expected a client: its pipelines are made here")
-    if inspect.iscoroutinefunction(client.execute_command) != wants_async:
-        has, use = ("a blocking", "WriteBehind") if wants_async else ("an asyncio", "AsyncWriteBehind")
-        raise TypeError(f"got {has} client: use {use}")
-
-
 def _seconds(interval: float | timedelta) -> float:
     seconds = interval.total_seconds() if isinstance(interval, timedelta) else interval
     if not 0 < seconds <= 86_400:
@@ -349,7 +340,7 @@ class WriteBehind:
         pxat: Moment | None = None,
     ) -> None:
         options = {name: value for name, value in locals().items() if name in _OPTIONS}
-        _check(client, wants_async=False)
+        check_client(client, "WriteBehind", wants_async=False, pipelines="here")
         self._client = client
         self._interval = _seconds(interval)
         self._collected = Collected(key, options)
@@ -477,7 +468,7 @@ class AsyncWriteBehind:
         pxat: Moment | None = None,
     ) -> None:
         options = {name: value for name, value in locals().items() if name in _OPTIONS}
-        _check(client, wants_async=True)
+        check_client(client, "WriteBehind", wants_async=True, pipelines="here")
         self._client = client
         self._interval = _seconds(interval)
         self._collected = Collected(key, options)

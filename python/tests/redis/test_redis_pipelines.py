@@ -157,6 +157,9 @@ def test_a_wrong_client_is_rejected(client: Any, async_client: Any) -> None:
     for wrap, made in ((Rollcall, client), (AsyncRollcall, async_client)):
         with pytest.raises(TypeError, match="got a pipeline, expected a client"):
             wrap(made.pipeline())
+        for other in (wrap(made), "redis://127.0.0.1:6379"):
+            with pytest.raises(TypeError, match=f"got {type(other).__name__}, expected a client of redis-py"):
+                wrap(other)
     for pipe in (Pipeline, AsyncPipeline):
         with pytest.raises(TypeError, match="got a client, expected a pipeline"):
             pipe(client)

@@ -371,6 +371,8 @@ def test_wrong_arguments_are_named(client: redis.Redis) -> None:
         WriteBehind(client, "k", 0)
     with pytest.raises(TypeError, match="got a pipeline"):
         WriteBehind(client.pipeline(), "k")
+    with pytest.raises(TypeError, match="got str, expected a client of redis-py or valkey-py"):
+        WriteBehind("redis://127.0.0.1", "k")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="use WriteBehind"):
         AsyncWriteBehind(client, "k")
     with pytest.raises(TypeError, match="use AsyncWriteBehind"):
