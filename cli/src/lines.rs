@@ -11,6 +11,9 @@ use crate::interrupt;
 /// The byte-order mark of UTF-8, which some editors write at the start of a file. It is not part of the first item.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The first bytes of a file of gzip.
+const GZIP: &[u8] = b"\x1f\x8b\x08";
+
 /// The number of bytes that [`start`] reads.
 pub const MARK_BYTES: usize = UTF8_MARK.len();
 
@@ -18,12 +21,15 @@ pub const MARK_BYTES: usize = UTF8_MARK.len();
 /// mark.
 ///
 /// # Errors
-/// When the input cannot be read, or begins with the byte-order mark of UTF-16.
+/// When the input cannot be read, or begins with the byte-order mark of UTF-16 or as a file of gzip.
 pub fn start(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     input.take(MARK_BYTES as u64).read_to_end(&mut start)?;
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
         return Err(io::Error::other("it is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW"));
+    }
+    if start == GZIP {
+        return Err(io::Error::other("it is compressed by gzip; write it as text: gunzip -c FILE > NEW"));
     }
     Ok(if start == UTF8_MARK { Vec::new() } else { start })
 }

@@ -207,6 +207,22 @@ fn utf16_is_rejected_with_what_to_do() {
     }
 }
 
+/// A regression test: the bytes of a file of gzip became items.
+#[test]
+fn gzip_is_rejected_with_what_to_do() {
+    let folder = Folder::new();
+    folder.write("items.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\xe4\n");
+    for ran in [
+        folder.run("build filter out items.gz"),
+        folder.run("build counter out items.gz"),
+        folder.run_with("build counter out -", &folder.read("items.gz")),
+    ] {
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        assert!(ran.err.contains("it is compressed by gzip; write it as text: gunzip -c FILE > NEW"), "{}", ran.err);
+        assert!(!folder.path("out").exists());
+    }
+}
+
 /// A file in the first version of the format. It must stay readable, so it is never regenerated.
 const GOLDEN: &[u8] = include_bytes!("golden.rollcall");
 
