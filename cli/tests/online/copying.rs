@@ -75,6 +75,13 @@ fn everything_of_ours_goes_to_another_server_of_ours() {
     copy(&one, &other, &["--replace"]).shows(0, "2 moved, 9 equal already");
     assert_eq!(there.digest("exact"), client.digest("exact"));
     assert_eq!(there.digest("lines"), client.digest("lines"));
+    // A regression test: an equal key with another time to live was left as it was.
+    client.expect("PEXPIREAT exact 99999999999998", "1");
+    client.expect("PERSIST fixed", "1");
+    copy(&one, &other, &[]).shows(0, "11 equal already");
+    copy(&one, &other, &["--replace", "--no-ttl"]).shows(0, "11 equal already");
+    copy(&one, &other, &["--replace"]).shows(0, "2 moved, 9 equal already");
+    assert_eq!((there.int("PEXPIRETIME exact"), there.int("PEXPIRETIME fixed")), (99_999_999_999_998, -1));
     tool(&["copy", &url(&one), &url(&one)]).fails(3, "the same server");
 }
 

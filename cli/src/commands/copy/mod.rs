@@ -51,7 +51,7 @@ pub struct Copy {
     /// Show what would be copied, and copy nothing
     #[arg(long)]
     dry_run: bool,
-    /// Replace existing keys of the target that have another value
+    /// Replace existing keys of the target that have another value or time to live
     #[arg(long)]
     replace: bool,
     /// Copy the keys that can be copied, even if others are rejected
@@ -214,7 +214,8 @@ impl Copying<'_> {
     /// Examines keys of the source on both servers.
     fn plan(&mut self, keys: Vec<Key>, replace: bool) -> Result<Plan, Failure> {
         let (interrupt, pause) = (&self.interrupt, &mut self.pause);
-        Plan::new(&mut self.source, &mut self.target, keys, replace, &mut |source| keep(interrupt, pause, source))
+        let (both, times) = ((&mut self.source, &mut self.target), replace && !self.arguments.no_ttl);
+        Plan::new(both, keys, replace, times, &mut |source| keep(interrupt, pause, source))
     }
 
     /// Records the outcome of the key at index `at`.

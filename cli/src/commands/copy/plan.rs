@@ -109,13 +109,13 @@ impl Serves {
 }
 
 impl Plan {
-    /// Examines every key on both servers, and decides its step. Calls `look` with the source before each part of the
-    /// work.
+    /// Examines every key on both servers, and decides its step. With `times`, keys of the target with an equal value
+    /// but another expiry time are moved. Calls `look` with the source before each part of the work.
     pub fn new(
-        source: &mut Server,
-        target: &mut Server,
+        (source, target): (&mut Server, &mut Server),
         keys: Vec<Key>,
         replace: bool,
+        times: bool,
         look: &mut Look,
     ) -> Result<Self, Failure> {
         let serves = Serves::new(target)?;
@@ -127,6 +127,7 @@ impl Plan {
             };
             let infos = source.ask_all(&about(|key| key.class.command("INFO")))?;
             let expiries = source.ask_all(&about(|_| redis::cmd("PEXPIRETIME")))?;
+            let there = if times { target.ask_all(&about(|_| redis::cmd("PEXPIRETIME")))? } else { Vec::new() };
             let types = types(target, &batch.iter().map(|key| &key.name[..]).collect::<Vec<_>>())?;
             let sizes: Vec<Option<u64>> = infos.iter().map(|info| size_of(info.as_ref().ok()?)).collect();
             let same = same_of(source, target, batch, &sizes, &types, look)?;
@@ -134,7 +135,10 @@ impl Plan {
                 let step = match &infos[at] {
                     Err(text) if texts::is_gone(text) => continue,
                     Err(text) => Step::Reject(text.clone()),
-                    Ok(_) if types[at] == key.class.type_name() && same[at] => Step::Equal,
+                    Ok(_) if types[at] == key.class.type_name() && same[at] => match (&expiries[at], there.get(at)) {
+                        (Ok(here), Some(Ok(there))) if here != there => Step::Move,
+                        _ => Step::Equal,
+                    },
                     Ok(info) => serves.step(key.class, info, &types[at], replace),
                 };
                 let expires_at = expiries[at].as_ref().ok().and_then(integer).and_then(|at| u64::try_from(at).ok());
