@@ -6,32 +6,19 @@ use rollcall_core::counting::{Counter, Params};
 use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
-use rollcall_core::unstable::hash::hash64;
 use rollcall_core::window::{ClockSource, Time, Window};
+use rollcall_fuzz::random::Random;
 
 use crate::run::Folder;
 
-/// Random numbers: hashes of 1, 2, 3 and so on.
-struct Random {
-    seed: u64,
-    next: u64,
+/// A number from `from` to `to`, whose logarithm is uniform.
+fn spread(random: &mut Random, from: f64, to: f64) -> f64 {
+    from * (to / from).powf(random.below(1u64 << 32) as f64 / 2f64.powi(32))
 }
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next += 1;
-        hash64(&self.next.to_le_bytes(), self.seed) % bound
-    }
-
-    /// A number from `from` to `to`, whose logarithm is uniform.
-    fn spread(&mut self, from: f64, to: f64) -> f64 {
-        from * (to / from).powf(self.below(1 << 32) as f64 / 2f64.powi(32))
-    }
-
-    /// `len` characters out of `letters`.
-    fn letters(&mut self, letters: &str, len: u64) -> String {
-        (0..len).map(|_| char::from(letters.as_bytes()[self.below(letters.len() as u64) as usize])).collect()
-    }
+/// `len` characters out of `letters`.
+fn letters(random: &mut Random, letters: &str, len: u64) -> String {
+    (0..len).map(|_| char::from(*random.of(letters.as_bytes()))).collect()
 }
 
 const NAMES: &str = "abcdefghijklmnopqrstuvwxyz.";
@@ -41,38 +28,38 @@ const TOKENS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 fn member(kind: u64, digits: u64, random: &mut Random) -> String {
     match kind {
         0 => {
-            let [a, b, c, d, e] = [8, 4, 3, 3, 12].map(|len| random.letters("0123456789abcdef", len));
+            let [a, b, c, d, e] = [8, 4, 3, 3, 12].map(|len| letters(random, "0123456789abcdef", len));
             format!("{a}-{b}-4{c}-a{d}-{e}")
         }
         1 => format!("user:{}", digits + random.below(9 * digits)),
         2 => format!("{}", digits + random.below(9 * digits)),
         3 => {
-            let (name, host) = (3 + random.below(14), ["example.org", "mail.test", "a-company.example"]);
-            format!("{}{}@{}", random.letters(NAMES, name), random.below(1000), host[random.below(3) as usize])
+            let (name, host) = (3 + random.below(14), random.of(&["example.org", "mail.test", "a-company.example"]));
+            format!("{}{}@{}", letters(random, NAMES, name), random.below(1000), host)
         }
         4 => {
             let (first, second) = (4 + random.below(20), 4 + random.below(40));
-            format!("/{}/{}.html", random.letters(NAMES, first), random.letters(NAMES, second))
+            format!("/{}/{}.html", letters(random, NAMES, first), letters(random, NAMES, second))
         }
-        _ => format!("t{}", random.letters(TOKENS, 21)),
+        _ => format!("t{}", letters(random, TOKENS, 21)),
     }
 }
 
 /// The arguments of a random plan, the range of sizes that it gives, and the size of a counter with random members.
 fn plan(folder: &Folder, seed: u64) -> (String, [f64; 3]) {
-    let mut random = Random { seed, next: 0 };
-    let (kind, items) = (random.below(6), random.spread(1.0, 2f64.powi(17)) as usize);
+    let mut random = Random::new(seed);
+    let (kind, items) = (random.below(6), spread(&mut random, 1.0, 2f64.powi(17)) as usize);
     let mut params = Params { seed, ..Params::default() };
     if random.below(2) == 0 {
-        params.error_rate = random.spread(0.0025, 0.25);
+        params.error_rate = spread(&mut random, 0.0025, 0.25);
     }
     match random.below(6) {
         0 => params.exact_limit = 0,
-        1 => params.exact_limit = random.spread(1.0, 65_536.0) as u32,
-        2 => params.exact_bytes = random.spread(1.0, 2f64.powi(20)) as u32,
+        1 => params.exact_limit = spread(&mut random, 1.0, 65_536.0) as u32,
+        2 => params.exact_bytes = spread(&mut random, 1.0, 2f64.powi(20)) as u32,
         _ => {}
     }
-    let (seconds, slices) = (86_400, [12, 24, 1 + random.below(254) as u32][random.below(3) as usize]);
+    let (seconds, slices) = (86_400, [12, 24, 1 + random.below(254)][random.below(3usize)]);
     let has_window = random.below(2) == 0;
     let digits = if items < 100_000 { 100_000 } else { 100_000_000 };
     let (mut members, mut distinct) = (Vec::new(), HashSet::new());
@@ -87,12 +74,12 @@ fn plan(folder: &Folder, seed: u64) -> (String, [f64; 3]) {
     if has_window {
         counter = counter.with_window(window, 0).unwrap();
         // As many other members have expired.
-        let gone = (0..random.below(2) * items as u64).map(|_| random.below(u64::MAX).to_string());
+        let gone = (0..random.below(2) * items as u64).map(|_| random.number().to_string());
         gone.for_each(|member| _ = counter.live(Time::Reached).add(member, &Unlimited).unwrap());
         slice = u64::from(window.slices()) + 1;
     }
     let live = u64::from(window.slices()) + 1;
-    let piece = random.spread(1.0, 2.0 * items as f64) as usize;
+    let piece = spread(&mut random, 1.0, 2.0 * items as f64) as usize;
     for (number, some) in members.chunks(piece).enumerate() {
         counter.advance(slice + number as u64 * live / members.len().div_ceil(piece) as u64);
         counter.live(Time::Reached).add_all(some.iter(), &Unlimited, |_| ()).unwrap();
