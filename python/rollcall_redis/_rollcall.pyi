@@ -96,7 +96,7 @@ class BloomFilter:
         self, items: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
     ) -> None: ...
     @staticmethod
-    def update_groups(
+    def update_groups(  # pairs rows by position, not by the index of a pandas Series
         filters: Mapping[Any, BloomFilter],
         groups: _Column,
         items: _Column,
@@ -270,7 +270,7 @@ class Counter:
         self, members: Iterable[_Item], *, width: None = None, nulls: _Nulls = "error", now: int | None = None
     ) -> None: ...
     @staticmethod
-    def update_groups(
+    def update_groups(  # pairs rows by position, not by the index of a pandas Series
         counters: Mapping[Any, Counter],
         groups: _Column,
         members: _Column,

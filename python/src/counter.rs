@@ -173,7 +173,8 @@ impl Counter {
     }
 
     /// For each row of two columns, adds the member to `counters[group]`, in a mapping such as `defaultdict(Counter)`.
-    /// A group is an int, str or bytes, by the type of its column, or None if it is missing.
+    /// A group is an int, str or bytes, by the type of its column, or None if it is missing. Rows are paired by
+    /// position, also those of pandas Series with different indexes.
     #[staticmethod]
     #[pyo3(signature = (counters, groups, members, *, nulls=Nulls::Error, now=None))]
     #[pyo3(text_signature = "(counters, groups, members, *, nulls='error', now=None)")]

@@ -200,7 +200,8 @@ impl BloomFilter {
     }
 
     /// For each row of two columns, adds the item to `filters[group]`, in a mapping such as `defaultdict(BloomFilter)`.
-    /// A group is an int, str or bytes, by the type of its column, or None if it is missing.
+    /// A group is an int, str or bytes, by the type of its column, or None if it is missing. Rows are paired by
+    /// position, also those of pandas Series with different indexes.
     #[staticmethod]
     #[pyo3(signature = (filters, groups, items, *, nulls=Nulls::Error, now=None))]
     #[pyo3(text_signature = "(filters, groups, items, *, nulls='error', now=None)")]

@@ -5,6 +5,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -58,6 +59,14 @@ def test_groups_are_values_of_python(groups: Any, names: list[Any]) -> None:
     Counter.update_groups(counters, groups, pa.array(["m", "n", "o", "p"]))
     assert list(counters) == names
     assert sum(counter.count() for counter in counters.values()) == 4
+
+
+def test_rows_of_pandas_are_paired_by_position() -> None:
+    counters: defaultdict[str, Counter] = defaultdict(Counter)
+    Counter.update_groups(counters, pd.Series(["a", "b"], index=[0, 1]), pd.Series(["m", "n"], index=[1, 0]))
+    assert (counters["a"].members(), counters["b"].members()) == ([b"m"], [b"n"])
+    for kind in (Counter, BloomFilter):
+        assert "paired by position" in " ".join((kind.update_groups.__doc__ or "").split())
 
 
 def test_names_may_differ_in_any_character() -> None:
