@@ -7,7 +7,7 @@ use std::path::Path;
 use redis::Value;
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload::{decode, encode, from_hex};
-use rollcall_testkit::{Server, error_text, words};
+use rollcall_testkit::{Server, add_many, error_text, words};
 
 #[path = "../../../core/tests/golden/whole.rs"]
 mod whole;
@@ -136,6 +136,26 @@ fn damaged_fields(payload: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         }
     }
     damaged
+}
+
+/// A regression test: the error did not say which payload has another sub-filter.
+#[test]
+fn a_payload_with_another_sub_filter_is_named() {
+    let (_server, mut client) = Server::start().with_client();
+    client.expect("BF.RESERVE k 0.01 10 LAYOUT classic", "+OK");
+    add_many(&mut client, "BF.MADD k", "item:", 0..15);
+    let equal = client.dump("k");
+    let (type_name, encoding, mut fields) = decode(&equal).expect("a payload");
+    // The capacity of the second sub-filter.
+    let Field::Unsigned(capacity) = &mut fields[12] else { panic!("{fields:?}") };
+    *capacity -= 1;
+    let other = encode(&type_name, encoding, &fields);
+    for payloads in [[&equal, &other], [&other, &equal]] {
+        let reply = client.call(&[b"BF.MERGEDUMP", &b"k"[..], payloads[0], payloads[1]]);
+        let number = if payloads[0] == &other { 1 } else { 2 };
+        let error = error_text(&reply).unwrap_or_default();
+        assert!(error.starts_with(&format!("ERR payload {number}: filters differ in shape: ")), "{error}");
+    }
 }
 
 #[test]

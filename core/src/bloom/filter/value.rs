@@ -211,7 +211,13 @@ impl Value for BloomFilter {
         Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
         Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)?;
         Error::check_same(Parameter::Expansion, ours.expansion, theirs.expansion)?;
-        Error::check_same(Parameter::Seed, ours.seed, theirs.seed)
+        Error::check_same(Parameter::Seed, ours.seed, theirs.seed)?;
+        if self.windowing().is_some() {
+            // The merge finds out which sub-filters are of the same slice.
+            return Ok(());
+        }
+        let mut both = self.chain().iter().zip(other.chain());
+        both.try_for_each(|(ours, theirs)| ours.spec.check_mergeable(&theirs.spec))
     }
 
     fn merge_live<'a>(
