@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use super::options::{ALL, ignored};
+use super::options::{ALL, Setting, ignored};
 use crate::command_error::quoted;
 use crate::server::ffi::{Args, Ctx, NOTICE};
 
@@ -60,7 +60,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     if args.len() == 1 && args.get(0).bytes().is_empty() {
         return Ok(());
     }
-    let mut taken = Vec::new();
+    let mut taken: Vec<(&Setting, _)> = Vec::new();
     let mut at = 0;
     while at < args.len() {
         let given = args.get(at).bytes();
@@ -68,8 +68,12 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         let name = redisblooms.map_or(given, |(_, ours)| ours.to_bytes());
         let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
         let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(given)));
-        if let Some(option) = ALL.iter().find(|option| name.eq_ignore_ascii_case(option.name.to_bytes())) {
+        if let Some(&option) = ALL.iter().find(|option| name.eq_ignore_ascii_case(option.name.to_bytes())) {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
+            // RedisBloom takes the last of its repeated arguments.
+            if redisblooms.is_none() && taken.iter().any(|(other, _)| other.name == option.name) {
+                return Err(format!("argument {} is given twice", quoted(given)));
+            }
             taken.push((option, bits));
         } else if REDISBLOOM_CUCKOO.iter().any(|start| name.to_ascii_uppercase().starts_with(start.as_bytes())) {
             ctx.log(NOTICE, &ignored(name, &value?.escape_ascii().to_string()));

@@ -166,6 +166,9 @@ fn bad_load_time_arguments_are_rejected_by_name() {
         assert!(log.contains(name), "{name} {value}: {log}");
         assert!(!log.contains("crashed"), "{name} {value}: {log}");
     }
+    // A regression test: the last value was taken without a word.
+    let log = Setup::default().args("lc-exact-limit 5 LC-EXACT-LIMIT 6").try_start().err().expect("it does not start");
+    assert!(log.contains("argument 'LC-EXACT-LIMIT' is given twice"), "{log}");
 }
 
 #[test]
