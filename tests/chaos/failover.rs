@@ -5,7 +5,7 @@ use crate::line::{Line, Single};
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all, finish};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::{Server, Setup};
+use rollcall_testkit::{OTHER_DEFAULTS, Server, Setup};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 100, share: 4, expires: true };
@@ -17,8 +17,7 @@ fn new_server(random: &mut Random) -> Server {
         .line(&format!("repl-diskless-sync {diskless}"))
         .line(&format!("repl-diskless-load {load}"))
         // Clients create keys by commands without options, on whichever server is the primary.
-        .args(&rollcall_testkit::OTHER_DEFAULTS.replace("auto-create no", "auto-create yes"))
-        .more_args("max-key-bytes 64mb")
+        .args(&OTHER_DEFAULTS.replace("auto-create no", "auto-create yes").replace("1048576", "64mb"))
         .start()
 }
 

@@ -6,8 +6,8 @@ use crate::server::{Server, Setup};
 /// Defaults of the replica's module only. None of them may influence the values that it receives. The replica's size
 /// limit is below the size of some test values.
 pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-error-rate 0.2 \
-                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 \
-                              auto-create no max-key-bytes 1048576";
+                              lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 auto-create no \
+                              max-key-bytes 1048576";
 
 /// A primary and its replica. If the server supports it, the replica ends when a replicated command fails.
 pub struct Pair {

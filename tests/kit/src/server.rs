@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::client::{Client, deadline, excerpt, patience, text, wait_until};
+use crate::client::{Client, deadline, excerpt, patience, text, wait_until, words};
 use crate::version::Version;
 
 /// The setup of a server.
@@ -412,12 +412,15 @@ impl Server {
         lines.extend(self.setup.lines_before.iter().cloned());
         if !self.setup.without_module {
             let module = self.setup.module.clone().unwrap_or_else(module_path);
-            // If an argument occurs twice, the server uses the last one.
             let of_all = match self.setup.module {
                 None => std::env::var("ROLLCALL_ARGS").unwrap_or_default(),
                 Some(_) => String::new(),
             };
-            let args = format!("{of_all} {}", self.setup.module_args);
+            // An argument may not be given twice, so a test's own ones replace those of all servers.
+            let (of_all, own) = (words(&of_all), words(&self.setup.module_args));
+            let is_own = |name: &str| own.iter().step_by(2).any(|own| *own == name);
+            let of_all = of_all.chunks(2).filter(|argument| !is_own(argument[0])).flatten();
+            let args = of_all.chain(&own).copied().collect::<Vec<_>>().join(" ");
             lines.push(match &self.setup.host {
                 None => format!("loadmodule {} {args}", module.display()),
                 Some((host, options)) => {
