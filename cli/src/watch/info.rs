@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::server::{Server, text, texts};
 
 /// Sections of INFO that are asked for. Their cost does not depend on the number of keys on the server.
-const SECTIONS: [&str; 4] = ["server", "memory", "replication", "rollcall"];
+const SECTIONS: [&str; 5] = ["server", "memory", "replication", "cluster", "rollcall"];
 
 /// Prefix of the module's fields in INFO.
 const PREFIX: &str = "rollcall_";
@@ -32,6 +32,8 @@ pub struct Info {
     /// `maxmemory` in bytes; 0 for no limit.
     pub maxmemory: Option<u64>,
     pub maxmemory_policy: Option<String>,
+    /// Whether the node belongs to a cluster.
+    pub is_in_cluster: bool,
     /// Findings about the node as a whole.
     #[serde(serialize_with = "as_findings")]
     pub findings: Vec<Finding>,
@@ -71,6 +73,7 @@ impl Info {
             used_memory: number("used_memory"),
             maxmemory: number("maxmemory"),
             maxmemory_policy: word("maxmemory_policy"),
+            is_in_cluster: number("cluster_enabled") == Some(1),
             findings: Vec::new(),
         };
         info.findings = info.facts(url).findings();
@@ -97,9 +100,9 @@ impl Info {
 /// without either, and if the user may not call `INFO`. If the connection was lost, the next question fails too.
 /// Partially loaded keys have rows of their own. `is_alone` says that no other nodes are asked.
 pub fn server_row(server: &mut Server, node: usize, is_alone: bool) -> Option<Row> {
-    let Info { version, mut findings, .. } = Info::of(server, node).ok()?;
+    let Info { version, is_in_cluster, mut findings, .. } = Info::of(server, node).ok()?;
     findings.retain(|finding| finding.problem != Problem::PartiallyLoaded);
-    let rejected = if is_alone && server.is_part().ok()? {
+    let rejected = if is_alone && is_in_cluster {
         Some("is one node of a cluster, whose other keys are not listed; add --cluster")
     } else if version.is_none() && has_no_filters(server, node) {
         Some("has no module for filters and counters; load it: loadmodule /path/librollcall.so in redis.conf")

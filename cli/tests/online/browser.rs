@@ -8,7 +8,7 @@ use crate::dashboard::state;
 use crate::devtools::Browser;
 use crate::pages::Pages;
 use crate::{add_grown, server_on, started, tool, url};
-use rollcall_testkit::{Server, add_many};
+use rollcall_testkit::{Server, add_many, cluster};
 
 /// A key name that contains markup. The script in it would run if the page did not escape the name.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";
@@ -378,5 +378,17 @@ fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
          field.dispatchEvent(new Event('input')); })()",
     );
     assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 1);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_says_that_it_shows_one_node_of_a_cluster() {
+    let Some(mut browser) = Browser::start() else { return };
+    let nodes = cluster(1);
+    let pages = Pages::start(&["dashboard", "--url", &url(&nodes[0]), "--interval", "1"]);
+    open(&mut browser, &pages);
+    let findings = browser.text("#findings");
+    assert!(findings.contains(" is one node of a cluster, whose other keys are not listed"), "{findings}");
+    assert!(findings.ends_with("Start the dashboard with --cluster"), "{findings}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

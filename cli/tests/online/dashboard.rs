@@ -257,12 +257,15 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
     }
     let pages = Pages::start(&["dashboard", "--cluster", "--url", &url(&nodes[1]), "--interval", "1"]);
     let first = state(&pages);
-    assert_eq!(first["nodes"].as_array().map(Vec::len), Some(3));
+    assert_eq!((first["nodes"].as_array().map(Vec::len), &first["is_part"]), (Some(3), &Value::from(false)));
     assert_eq!((first["rows"].as_array().map(Vec::len), &first["totals"]["counters"]), (Some(30), &Value::from(30)));
     for row in first["rows"].as_array().expect("rows") {
         let window = wait_until("the slices", || Some(series(&pages, row)["window"].take()).filter(Value::is_array));
         assert_eq!(window[window.as_array().map_or(0, |rows| rows.len() - 1)][1], 2, "{} {window}", row["key"]);
     }
+    // A regression test: without `--cluster`, the page did not say that it shows the keys of one node only.
+    let of_one = Pages::start(&["dashboard", "--url", &url(&nodes[1]), "--interval", NEVER]);
+    assert_eq!(state(&of_one)["is_part"], true);
     // One node stops. It is named, its keys keep their last figures, and the other nodes are polled.
     let gone = format!("127.0.0.1:{}", nodes.remove(0).port());
     let without = state_when(&pages, "the node to be missed", |state| {

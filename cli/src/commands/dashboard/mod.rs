@@ -59,6 +59,7 @@ impl Dashboard {
         let nodes = Nodes::new(&self.url.url, &self.url.access)?;
         let schedule = Schedule {
             name: Address::new(&self.url.url, &self.url.access)?.name(),
+            is_alone: !self.url.access.cluster,
             pattern: self.pattern,
             max_keys: self.max_keys as usize,
             interval: Duration::from_secs(self.interval),

@@ -21,6 +21,8 @@ pub struct State<'a> {
     /// The time of the last poll that at least one node answered; `None` before the first one.
     pub looked: Option<u64>,
     pub took_ms: u64,
+    /// Whether the server is one node of a cluster, and the keys of the other nodes are left out.
+    pub is_part: bool,
     /// Whether no node could be read.
     pub is_unread: bool,
     /// Nodes that could not be read.

@@ -30,6 +30,8 @@ pub struct Question {
 pub struct Schedule {
     /// The name of the server for display.
     pub name: String,
+    /// Whether other nodes of a cluster are not asked.
+    pub is_alone: bool,
     pub pattern: Option<String>,
     pub max_keys: usize,
     pub interval: Duration,
@@ -166,6 +168,7 @@ impl Watcher {
             started: self.started,
             looked: self.looked,
             took_ms: took.as_millis() as u64,
+            is_part: self.schedule.is_alone && infos.iter().any(|info| info.is_in_cluster),
             is_unread: is_unread && !self.troubles.is_empty(),
             troubles: self.troubles.values().collect(),
             totals,

@@ -21,6 +21,13 @@ function unreached(page) {
   return [{ finding: { severity, wrong, advice: trouble.lines.join(' ') }, key: null }];
 }
 
+// A finding about the keys of other nodes, if the server is one node of a cluster.
+function unlisted(state) {
+  const wrong = 'is one node of a cluster, whose other keys are not listed';
+  const advice = 'start the dashboard with --cluster';
+  return state.is_part ? [{ finding: { severity: 'warning', wrong, advice, about: state.server }, key: null }] : [];
+}
+
 // The text if no finding exists. It has a tick only after all keys have been judged.
 function nothingWrong(state, all) {
   if (!known(state.looked)) return el('li', { class: 'finding none notice' }, el('p', {}, 'Not looked yet.'));
@@ -34,8 +41,8 @@ function nothingWrong(state, all) {
 }
 
 function drawFindings(state) {
-  const about = state.nodes.flatMap((node) =>
-    node.findings.map((finding) => ({ finding: { ...finding, about: node.name }, key: null })));
+  const about = [...unlisted(state), ...state.nodes.flatMap((node) =>
+    node.findings.map((finding) => ({ finding: { ...finding, about: node.name }, key: null })))];
   const ofKeys = state.rows.flatMap((row) => row.findings.map((finding) => ({ finding, key: row })));
   const rank = ({ finding }) => SEVERITIES[severityOf(finding.severity)].rank;
   const size = ({ key }) => key?.bytes || 0;
