@@ -15,8 +15,8 @@ import redis
 from rollcall_redis import BloomFilter, Counter
 from rollcall_redis.redis import Rollcall
 
-BATCH = 16_384
-"""Rows of a batch. They stay in the processor's cache, unlike the million that DuckDB hands out by default."""
+BATCH = 65_536
+"""Rows of a batch. Smaller ones take more calls. The million that DuckDB hands out by default leaves the caches."""
 
 
 def count_batches(relation: duckdb.DuckDBPyRelation) -> dict[str, Counter]:
