@@ -443,7 +443,7 @@ impl<'v, T: Value> Live<'v, T> {
     /// their newest slice is so far ahead of the clock that a merge would make items of this value expire early.
     /// [`Error::RateExceeded`] for filters. Also the errors of [`Self::add`]. On error nothing is changed.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
-        T::merge_live(self, try_collect(others.len(), others.iter().map(|&other| (other, Payload::none())))?, limit)
+        T::merge_live(self, try_collect(others.len(), others.iter().map(|&other| (other, Payload::default())))?, limit)
     }
 
     /// Does what [`Self::merge`] does. The payload of each value may lie apart. The server module calls this method.

@@ -79,7 +79,7 @@ mod tests {
         let others = with(&[(PIECE_BYTES + 5, 0b111), (num_bytes - 1, 0b110)]);
         // The bits of `others` begin in the middle of a payload, whose parts are no pages.
         let parts = || [7; 9].iter().map(std::slice::from_ref).chain(others.chunks(1000));
-        let payloads = [Payload::of_bytes(&*theirs), Payload::of_bitmaps(parts())];
+        let payloads = [Payload::of_parts([&*theirs]), Payload::of_parts(parts())];
         let bits = [(&payloads[0], 0), (&payloads[1], 9)];
         let counts = [0, 1, 2].map(|len| count_union(num_bytes, &ours, bits[..len].iter().copied()));
         assert_eq!((counts, count_union(num_bytes, &[], bits.into_iter())), ([5, 10, 14], 14));

@@ -335,7 +335,7 @@ impl Partial for PartialCounter {
     }
 
     fn received(&self) -> Payload<'_> {
-        Payload::of_bytes(&self.bytes)
+        Payload::of_parts([&self.bytes])
     }
 
     fn push(&mut self, more: &[u8]) -> Result<(), Error> {

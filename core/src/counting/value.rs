@@ -351,7 +351,7 @@ impl Value for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        if self.is_inline() { Payload::none() } else { Payload::of_bytes(self.payload_part()) }
+        if self.is_inline() { Payload::default() } else { Payload::of_parts([self.payload_part()]) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

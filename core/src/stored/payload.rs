@@ -19,23 +19,14 @@ pub struct Payload<'a> {
 pub type Apart<'a, T> = (T, Payload<'a>);
 
 impl<'a> Payload<'a> {
-    pub(crate) fn of_bitmaps<B: Into<Cow<'a, [u8]>>>(bitmaps: impl IntoIterator<Item = B>) -> Self {
+    pub(crate) fn of_parts<P: Into<Cow<'a, [u8]>>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut end = 0;
-        let with_end = |bitmap: B| {
-            let bitmap = bitmap.into();
-            end += bitmap.len() as u64;
-            (bitmap, end)
+        let with_end = |part: P| {
+            let part = part.into();
+            end += part.len() as u64;
+            (part, end)
         };
-        Payload { parts: bitmaps.into_iter().map(with_end).collect(), end }
-    }
-
-    pub(crate) fn of_bytes(bytes: impl Into<Cow<'a, [u8]>>) -> Self {
-        Self::of_bitmaps([bytes])
-    }
-
-    /// The payload of a value whose header contains everything.
-    pub(crate) fn none() -> Self {
-        Self::default()
+        Payload { parts: parts.into_iter().map(with_end).collect(), end }
     }
 
     /// Appends a piece. Small pieces are joined, because a list of them could take more memory than they.
@@ -125,7 +116,7 @@ mod tests {
     #[test]
     fn pieces_lie_within_a_bitmap() {
         let bitmaps = bitmaps(4);
-        let payload = || Payload::of_bitmaps(bitmaps.iter().map(Vec::as_slice));
+        let payload = || Payload::of_parts(bitmaps.iter().map(Vec::as_slice));
         let pieces: Vec<_> = payload().pieces(12).map(|(position, piece)| (position, piece.into_owned())).collect();
         let expected = [(0, 0, 8), (8, 1, 12), (20, 1, 4), (24, 2, 12), (36, 2, 12), (48, 3, 8)];
         assert_eq!(pieces, expected.map(|(position, index, len)| (position, vec![index; len])));
@@ -158,8 +149,9 @@ mod tests {
         let bitmaps = bitmaps(4);
         let whole = bitmaps.concat();
         for len in 0..=whole.len() {
-            let in_parts = Payload::of_bitmaps(bitmaps.iter().map(Vec::as_slice));
-            let [borrowed, owned] = [Cow::Borrowed(&whole[..]), Cow::Owned(whole.clone())].map(Payload::of_bytes);
+            let in_parts = Payload::of_parts(bitmaps.iter().map(Vec::as_slice));
+            let [borrowed, owned] =
+                [Cow::Borrowed(&whole[..]), Cow::Owned(whole.clone())].map(|part| Payload::of_parts([part]));
             for payload in [in_parts, borrowed, owned].map(|whole| whole.up_to(len as u64)) {
                 assert_eq!((payload.len(), payload.is_empty()), (len as u64, len == 0));
                 assert!(payload.piece(len as u64, 2).is_empty());

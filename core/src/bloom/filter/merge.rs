@@ -98,7 +98,7 @@ impl BloomFilter {
     ) -> Result<Vec<Planned<'a>>, Error> {
         let live = self.windowing().map_or(1, |windowing| windowing.generations());
         let mut plans = try_with_capacity(live as usize)?;
-        let (mut held, none) = (self.held_bytes(self.chain()), Payload::none());
+        let (mut held, none) = (self.held_bytes(self.chain()), Payload::default());
         for age in (0..live).rev() {
             let (renewed, ours, _) = self.aged(age, newest_slice, &none).unwrap_or((0, &[], (&none, 0)));
             let theirs = others.iter().filter_map(|(other, payload)| other.aged(age, newest_slice, payload));

@@ -87,7 +87,7 @@ impl Partial for PartialFilter {
     }
 
     fn received(&self) -> Payload<'_> {
-        Payload::of_bitmaps(self.filter.bitmaps()).up_to(self.received_bytes)
+        Payload::of_parts(self.filter.bitmaps()).up_to(self.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {

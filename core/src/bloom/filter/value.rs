@@ -226,7 +226,7 @@ impl Value for BloomFilter {
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
         for (other, payload) in others.iter_mut().filter(|(_, payload)| payload.is_empty()) {
-            *payload = Payload::of_bitmaps(other.bitmaps());
+            *payload = Payload::of_parts(other.bitmaps());
         }
         let filters = try_collect(others.len(), others.iter().map(|&(other, _)| other))?;
         filters.iter().try_for_each(|other| live.value.check_mergeable(other))?;
@@ -277,7 +277,7 @@ impl Value for BloomFilter {
     fn payload(&self) -> Payload<'_> {
         let is_inline =
             self.layout() == BitLayout::Lines && is_inline(self.bitmaps().map(|bitmap| bitmap.len() as u64).sum());
-        if is_inline { Payload::none() } else { Payload::of_bitmaps(self.bitmaps()) }
+        if is_inline { Payload::default() } else { Payload::of_parts(self.bitmaps()) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
