@@ -79,9 +79,7 @@ pub(crate) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
 }
 
 pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
-    let mut list = try_with_capacity(elements.len())?;
-    list.extend_from_slice(elements);
-    Ok(list)
+    try_collect(elements.len(), elements.iter().copied())
 }
 
 /// Collects an iterator of at most `most` elements.
@@ -106,9 +104,7 @@ pub fn try_collect_ok<T, E: From<Error>>(
 }
 
 pub(crate) fn try_filled<T: Clone>(len: usize, element: T) -> Result<Vec<T>, Error> {
-    let mut list = try_with_capacity(len)?;
-    list.resize(len, element);
-    Ok(list)
+    try_collect(len, std::iter::repeat_n(element, len))
 }
 
 /// A list of `len` elements of zero bytes.
