@@ -43,17 +43,11 @@ impl Held {
     }
 
     pub(super) fn members(&self) -> Option<&Members> {
-        match self {
-            Held::Exact(members) => Some(members),
-            Held::Estimating(_) => None,
-        }
+        if let Held::Exact(members) = self { Some(members) } else { None }
     }
 
     pub(super) fn slots(&self) -> Option<&Slots> {
-        match self {
-            Held::Exact(_) => None,
-            Held::Estimating(slots) => Some(slots),
-        }
+        if let Held::Estimating(slots) = self { Some(slots) } else { None }
     }
 
     /// The number of members that were last added at most `most_age` slices ago, with its standard error. `None`
