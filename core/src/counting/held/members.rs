@@ -360,10 +360,8 @@ impl Members {
             _ => record.number(self.prefix()).map_or(0, |number| self.width.max(Front::width_of(number))),
         };
         let own = self.tag_bytes() + record.len_in(width);
-        if self.len == 0 {
-            self.begin(Front { prefix, width }, own, limit)?;
-        } else if width != self.width {
-            self.reform(width, own, limit)?;
+        if self.len == 0 || width != self.width {
+            self.reform(prefix, width, own, limit)?;
         }
         let arena = self.as_bytes().len() + own;
         // The index is kept as long as it has room for the new member.
@@ -392,32 +390,16 @@ impl Members {
         Ok(())
     }
 
-    /// Writes the front of an empty set. The buffer then has room for a member of `own` bytes.
-    ///
-    /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
-    fn begin(&mut self, front: Front<'_>, own: usize, limit: &impl SizeLimit) -> Result<(), Error> {
-        let (front_bytes, before) = (front.to_bytes(self.tag_bytes()), self.buffer.len());
-        let (front_len, bytes) = (front_bytes.len(), front_bytes.len() + own);
-        if bytes > before {
-            limit.check(self.held_bytes(), (size_class(bytes) - before) as u64)?;
-            self.make_room(bytes)?;
-        }
-        self.buffer[..front_len].copy_from_slice(&front_bytes);
-        (self.arena_len, self.front_len, self.width) = (front_len as u32, front_len as u8, front.width);
-        Ok(())
-    }
-
-    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The buffer
-    /// has room for one more member of `own` bytes. Room that was reserved for more is given up, so that a list fails
-    /// where its members, added one by one, would.
+    /// Rewrites all members for another width in the front: wider numbers, or 0 for records with headers. The front of
+    /// an empty set gets the prefix `first` too. The buffer has room for one more member of `own` bytes. Room that was
+    /// reserved for more is given up, so that a list fails where its members, added one by one, would.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]. On error the set is unchanged.
     #[cold]
-    fn reform(&mut self, width: u8, own: usize, limit: &impl SizeLimit) -> Result<(), Error> {
-        let front = Front { width, ..self.front() };
-        let front_bytes = front.to_bytes(self.tag_bytes());
+    fn reform(&mut self, first: &[u8], width: u8, own: usize, limit: &impl SizeLimit) -> Result<(), Error> {
+        let prefix = if self.len == 0 { first } else { self.prefix() };
+        let front_bytes = Front { prefix, width }.to_bytes(self.tag_bytes());
         let len_of = |member: Member<'_>| self.tag_bytes() + member.record(&mut [0; 64]).len_in(width);
         let arena = front_bytes.len() + self.iter().map(|(_, member)| len_of(member)).sum::<usize>() + own;
         let index = self.index_for(self.len() + 1, width, arena);
