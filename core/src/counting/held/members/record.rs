@@ -120,7 +120,7 @@ impl<'i> Record<'i> {
     /// The number that `item` is in a set with this prefix. See [`Self::number`].
     #[inline(always)]
     pub(super) fn number_of(item: &'i [u8], prefix: &[u8]) -> Option<u64> {
-        if prefix.is_empty() { decimal(item) } else { Self::of(item, prefix).number(prefix) }
+        behind(prefix, item).and_then(decimal)
     }
 
     /// The number that the text is, behind the prefix of the set if it has one. `None` if the text is no such number.
@@ -238,10 +238,7 @@ fn is_same(member: &[u8], item: &[u8]) -> bool {
 
 #[inline(always)]
 fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
-    let starts = (member.first_chunk::<N>(), item.first_chunk::<N>());
-    let ends = (member.last_chunk::<N>(), item.last_chunk::<N>());
-    let ((Some(start), Some(item_start)), (Some(end), Some(item_end))) = (starts, ends) else { return false };
-    start == item_start && end == item_end
+    member.first_chunk::<N>() == item.first_chunk() && member.last_chunk::<N>() == item.last_chunk()
 }
 
 /// A member of an exact counter, as the counter encodes it. Two members are equal if their texts are equal.
