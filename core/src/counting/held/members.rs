@@ -273,12 +273,7 @@ impl Members {
         if self.index == Index::NONE {
             return self.find_by_one(item);
         }
-        if self.index.is_far() { self.find_far(item, hash) } else { self.find_in::<OFFSET>(item, hash) }
-    }
-
-    #[inline(never)]
-    fn find_far(&self, item: &[u8], hash: u64) -> Option<usize> {
-        self.find_in::<FAR_OFFSET>(item, hash)
+        if self.index.is_far() { self.find_in::<FAR_OFFSET>(item, hash) } else { self.find_in::<OFFSET>(item, hash) }
     }
 
     #[inline(always)]
