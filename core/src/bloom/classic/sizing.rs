@@ -12,8 +12,7 @@
 //! A bitmap consists of words of 64 bits. A sub-filter of fewer bits leaves the rest of its word unused.
 
 use super::super::bitmap::LINE_BYTES;
-use super::super::params::Params;
-use super::super::params::check_error_rate;
+use super::super::params::{Params, check_error_rate};
 use crate::error::{Error, Parameter};
 
 /// The growth factor that RedisBloom stores if none is given.

@@ -85,37 +85,14 @@ impl Geometry {
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
-    let shape = rated_shape(error_rate);
-    let num_lines = shape.num_lines(capacity);
+    let (lines_per_item, FullestLine { probes: probes_per_line, load }) = rated_shape(error_rate);
+    let bits_per_item = f64::from(LINE_BITS) * f64::from(lines_per_item) / load;
+    let num_lines = libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS));
     // A line has 2^9 bits, so fewer than 2^55 lines have fewer than 2^64 bits.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
     let expected = "of an addressable size at this error rate";
     Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
-    Ok(Geometry {
-        lines_per_item: shape.lines_per_item,
-        probes_per_line: shape.line.probes,
-        num_lines: num_lines as u64,
-    })
-}
-
-/// The part of a [`Geometry`] that follows from the error rate alone.
-#[derive(Clone, Copy)]
-struct RatedShape {
-    lines_per_item: u32,
-    line: FullestLine,
-}
-
-impl RatedShape {
-    fn new(error_rate: f64) -> Self {
-        let lines_per_item = lines_per_item(error_rate);
-        let line_rate = libm::pow(error_rate, 1.0 / f64::from(lines_per_item));
-        RatedShape { lines_per_item, line: FullestLine::new(line_rate) }
-    }
-
-    fn num_lines(&self, capacity: u64) -> f64 {
-        let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / self.line.load;
-        libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
-    }
+    Ok(Geometry { lines_per_item, probes_per_line, num_lines: num_lines as u64 })
 }
 
 /// The number of set bits at which a filter with this error rate is full; `None` if the number of items alone decides,
@@ -132,10 +109,13 @@ pub fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }
-    let load = rated_shape(error_rate).line.load;
+    let (_, FullestLine { load, .. }) = rated_shape(error_rate);
     let share = -libm::expm1(load * geometry.num_lines as f64 * ln_free_after_pick(geometry));
     Some((share * geometry.num_bits() as f64) as u64)
 }
+
+/// What follows from an error rate alone: the number of lines per item, and how each is filled.
+type RatedShape = (u32, FullestLine);
 
 /// Recent results are cached, because a server may load a million filters of one rate.
 fn rated_shape(error_rate: f64) -> RatedShape {
@@ -148,7 +128,9 @@ fn rated_shape(error_rate: f64) -> RatedShape {
     CACHED.with(|cached| match cached[place].get() {
         Some((rate, shape)) if rate == error_rate => shape,
         _ => {
-            let shape = RatedShape::new(error_rate);
+            let lines_per_item = lines_per_item(error_rate);
+            let line_rate = libm::pow(error_rate, 1.0 / f64::from(lines_per_item));
+            let shape = (lines_per_item, FullestLine::new(line_rate));
             cached[place].set(Some((error_rate, shape)));
             shape
         }
