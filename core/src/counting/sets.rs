@@ -3,9 +3,6 @@
 //! All functions here take [views](crate::counting::View) of counters with and without windows. A view of a windowed
 //! counter has the same bits as a counter without a window to which the members in view were added.
 
-use std::fmt::Display;
-
-use crate::counting::counter::Counter;
 use crate::counting::view::View;
 use crate::error::{Error, Parameter};
 use crate::size_limit::try_collect;
@@ -16,14 +13,10 @@ mod merge;
 mod pair;
 pub(super) mod union;
 
-fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter>) -> Result<(), Error> {
-    check_same(Parameter::Seed, counters.map(|counter| counter.params().seed))
-}
-
-/// Checks that all values of a parameter are the same.
-fn check_same<T: PartialEq + Display>(parameter: Parameter, mut values: impl Iterator<Item = T>) -> Result<(), Error> {
-    let Some(first) = values.next() else { return Ok(()) };
-    values.try_for_each(|value| Error::check_same(parameter, &first, &value))
+/// Checks that the counters of all views have the same seed.
+fn check_seeds(views: &[View<'_>]) -> Result<(), Error> {
+    let seed = |view: &View<'_>| view.counter.params().seed;
+    views.iter().try_for_each(|view| Error::check_same(Parameter::Seed, seed(&views[0]), seed(view)))
 }
 
 /// The views without repetitions, in their order. Each view for which `stays` returns true, given its index, is kept.

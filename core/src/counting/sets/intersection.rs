@@ -35,7 +35,7 @@ mod unions;
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     // A bitmap of a view that is repeated counts as another set, as a copy of the counter would.
     let views = &distinct(views, |_, view| !view.is_exact())?[..];
-    check_seeds(views.iter().map(|view| view.counter))?;
+    check_seeds(views)?;
     let (Some(first), false) = (views.first(), !views.iter().all(View::has_any)) else {
         return Ok(Estimated::exact(0));
     };

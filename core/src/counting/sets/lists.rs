@@ -72,7 +72,7 @@ pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
 
 /// Checks that all views have the same seed and are exact.
 fn check_views(views: &[View<'_>]) -> Result<(), Error> {
-    check_seeds(views.iter().map(|view| view.counter))?;
+    check_seeds(views)?;
     views.iter().try_for_each(|view| view.members().map(|_| ()))
 }
 

@@ -35,7 +35,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     if let [only] = views {
         return Ok(only.estimated());
     }
-    check_seeds(views.iter().map(|view| view.counter))?;
+    check_seeds(views)?;
     let Some(layout) = layout_of_slots(views) else {
         return Ok(Estimated::exact(Distinct::of(&exact_views(views)?)?.len()));
     };
@@ -55,7 +55,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// The errors of [`union_card`].
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let views = &distinct(views, |at, _| at == 0)?[..];
-    check_seeds(views.iter().map(|view| view.counter))?;
+    check_seeds(views)?;
     let Some((first, others)) = views.split_first().filter(|(first, _)| first.has_any()) else {
         return Ok(Estimated::exact(0));
     };
