@@ -168,10 +168,7 @@ fn decode_bits<'a>(bytes: &'a [u8], layout: Layout, count: u64, words: &mut [u64
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
-    let ended = || Error::corrupt("segments", format_args!("{len} bytes more"), "the end");
-    let (taken, more) = rest.split_at_checked(len).ok_or_else(ended)?;
-    *rest = more;
-    Ok(taken)
+    rest.split_off(..len).ok_or_else(|| Error::corrupt("segments", format_args!("{len} bytes more"), "the end"))
 }
 
 /// Reads the tags that are packed in `bytes`.
