@@ -1,5 +1,6 @@
 //! Reading a file of values. Every part of it is checked before it is used.
 
+use std::fmt::Display;
 use std::io::{self, Read};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -84,15 +85,12 @@ impl<R: Read> Reader<R> {
             [tag::FILE_END] => {
                 let num_values = u64::from_le_bytes(self.array("the number of values")?);
                 self.check_sum(start)?;
-                self.expect(start, "values", self.num_values, num_values)?;
-                match io::copy(&mut self.input.by_ref().take(1), &mut io::sink())? {
-                    0 => Ok(None),
-                    _ => Err(self.damaged(self.position, "bytes after the end")),
-                }
+                check_count(start, "values", self.num_values, num_values)?;
+                let more = io::copy(&mut self.input.by_ref().take(1), &mut io::sink())?;
+                check(more == 0, self.position, "bytes after the end")?;
+                Ok(None)
             }
-            [other] => {
-                Err(self.damaged(start, format_args!("a record of kind {other} where a value or the end should be")))
-            }
+            [other] => Err(damaged(start, format_args!("a record of kind {other} where a value or the end should be"))),
         }
     }
 
@@ -128,13 +126,13 @@ impl<R: Read> Reader<R> {
             [tag::VALUE_END] => {
                 let (own_chunks, own_bytes) = (self.array("the number of chunks")?, self.array("the sum of bytes")?);
                 self.check_sum(start)?;
-                self.expect(start, "chunks", open.chunks, u64::from_le_bytes(own_chunks))?;
-                self.expect(start, "bytes of chunks", open.bytes, u64::from_le_bytes(own_bytes))?;
+                check_count(start, "chunks", open.chunks, u64::from_le_bytes(own_chunks))?;
+                check_count(start, "bytes of chunks", open.bytes, u64::from_le_bytes(own_bytes))?;
                 self.open = None;
                 self.num_values += 1;
                 Ok(None)
             }
-            [other] => Err(self.damaged(start, format_args!("a record of kind {other} where a chunk should be"))),
+            [other] => Err(damaged(start, format_args!("a record of kind {other} where a chunk should be"))),
         }
     }
 
@@ -197,12 +195,12 @@ impl<R: Read> Reader<R> {
     fn entry(&mut self, start: u64) -> Result<Entry, FileError> {
         let [kind] = self.array("a kind")?;
         let known = [Kind::Filter, Kind::Counter].into_iter().find(|known| known.byte() == kind);
-        let kind = known.ok_or_else(|| self.damaged(start, format_args!("a value of unknown kind {kind}")))?;
+        let kind = known.ok_or_else(|| damaged(start, format_args!("a value of unknown kind {kind}")))?;
         let expires_at = u64::from_le_bytes(self.array("an expiry")?);
         let key = match self.array("a key")? {
             [0] => None,
             [1] => Some(self.bytes(start, MAX_KEY_BYTES, "key")?),
-            [other] => return Err(self.damaged(start, format_args!("{other} where 1 or 0 reports a key"))),
+            [other] => return Err(damaged(start, format_args!("{other} where 1 or 0 reports a key"))),
         };
         Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
     }
@@ -210,9 +208,7 @@ impl<R: Read> Reader<R> {
     /// Reads a length, at most `most`, and then as many bytes.
     fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, FileError> {
         let len = u32::from_le_bytes(self.array("a length")?) as usize;
-        if len > most {
-            return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
-        }
+        check(len <= most, start, format_args!("a {what} of {len} bytes, more than {most}"))?;
         self.take(len, what)
     }
 
@@ -231,23 +227,23 @@ impl<R: Read> Reader<R> {
 
     /// Checks the checksum at the end of the record that begins at byte `start`.
     fn check_sum(&mut self, start: u64) -> Result<(), FileError> {
-        let expected = self.sum.digest();
-        match u64::from_le_bytes(self.array("a checksum")?) {
-            own if own == expected => Ok(()),
-            _ => Err(self.damaged(start, "a checksum that does not fit")),
-        }
+        let sum = self.sum.digest();
+        check(u64::from_le_bytes(self.array("a checksum")?) == sum, start, "a checksum that does not fit")
     }
+}
 
-    fn expect(&self, start: u64, what: &str, counted: u64, stored: u64) -> Result<(), FileError> {
-        if counted == stored {
-            return Ok(());
-        }
-        Err(self.damaged(start, format_args!("{stored} {what} where {counted} came")))
-    }
+/// Checks a condition on the record that begins at byte `at`.
+fn check(is_valid: bool, at: u64, what: impl Display) -> Result<(), FileError> {
+    if is_valid { Ok(()) } else { Err(damaged(at, what)) }
+}
 
-    fn damaged(&self, at: u64, what: impl std::fmt::Display) -> FileError {
-        FileError::Damaged { at, what: what.to_string() }
-    }
+/// Checks a number that follows the records that it counts.
+fn check_count(start: u64, what: &str, counted: u64, stored: u64) -> Result<(), FileError> {
+    check(counted == stored, start, format_args!("{stored} {what} where {counted} came"))
+}
+
+fn damaged(at: u64, what: impl Display) -> FileError {
+    FileError::Damaged { at, what: what.to_string() }
 }
 
 /// Like [`from_bytes`](super::super::from_bytes) of a file, for any reader. Besides the value, at most one chunk of the
