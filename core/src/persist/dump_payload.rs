@@ -50,11 +50,6 @@ const LZF_MOST: u64 = 88;
 /// The characters of the names of data types. The position of a character is its number in a module id.
 const NAME_CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The data types of filters and counters.
-const LINES: &[u8] = TYPE_OF_LINES.as_bytes();
-const CLASSIC: &[u8] = TYPE_OF_CLASSIC.as_bytes();
-const COUNTERS: &[u8] = TYPE_OF_COUNTERS.as_bytes();
-
 /// Reads a complete value. With `apart`, it gets the payload of a filter in the layout `lines`, and the filter has no
 /// bits.
 ///
@@ -81,8 +76,8 @@ pub(super) fn load<'a, T: Value>(
     // Six bits of the id are a character of the name of the data type.
     let name: [u8; 9] = std::array::from_fn(|index| NAME_CHARACTERS[(id >> (58 - 6 * index) & 0x3f) as usize]);
     let encoding = (id & 0x3ff) as u32;
-    let value = match (&name[..], T::KIND) {
-        (LINES, Kind::Filter) | (COUNTERS, Kind::Counter) => {
+    let value = match (str::from_utf8(&name).unwrap_or_default(), T::KIND) {
+        (TYPE_OF_LINES, Kind::Filter) | (TYPE_OF_COUNTERS, Kind::Counter) => {
             expect("encoding version", rdb::ENCODING, encoding)?;
             let partial: T::Partial =
                 rdb::load_apart(&mut fields, limit, apart.map(|payload| |piece| payload.push(piece)))?;
@@ -90,9 +85,11 @@ pub(super) fn load<'a, T: Value>(
             Error::check_field(partial.is_complete(), "value", "a complete one", got)?;
             partial.finish()?
         }
-        (CLASSIC, Kind::Filter) => T::load_classic(&mut fields, encoding, limit).ok_or_else(other_type)??,
-        (LINES | CLASSIC, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Filter }),
-        (COUNTERS, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Counter }),
+        (TYPE_OF_CLASSIC, Kind::Filter) => T::load_classic(&mut fields, encoding, limit).ok_or_else(other_type)??,
+        (TYPE_OF_LINES | TYPE_OF_CLASSIC, _) => {
+            return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Filter });
+        }
+        (TYPE_OF_COUNTERS, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Counter }),
         _ => return Err(other_type()),
     };
     fields.opcode(END, "end")?;
