@@ -60,10 +60,7 @@ pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
 
 /// The largest number of payload bytes in a chunk.
 fn max_piece(format: ChunkFormat) -> usize {
-    match format {
-        ChunkFormat::Checked { .. } => CHUNK_MAX_BYTES - CHECKSUM_BYTES,
-        ChunkFormat::Plain => CHUNK_MAX_BYTES,
-    }
+    CHUNK_MAX_BYTES - if format == ChunkFormat::Plain { 0 } else { CHECKSUM_BYTES }
 }
 
 /// The chunk of a dump with this piece of payload, and the number that `SCANDUMP` returns with it (its iterator).
