@@ -147,10 +147,9 @@ impl TagRing {
     /// # Errors
     /// [`Error::Corrupt`] unless `offset` is less than the number of tags.
     pub(crate) fn with_offset(window: Window, newest: u64, offset: u8) -> Result<Self, Error> {
-        let mut ring = TagRing::new(window, newest);
+        let mut ring = TagRing { offset, ..TagRing::new(window, newest) };
         let modulus = ring.modulus();
         Error::check_field(u32::from(offset) < modulus, "offset", format_args!("below {modulus}"), offset)?;
-        ring.offset = offset;
         ring.set_newest(newest);
         Ok(ring)
     }
