@@ -191,9 +191,7 @@ impl<'a> Codes<'a> {
                 }
                 let low = !(pending >> high >> 1) & ((1 << low_bits) - 1);
                 let one = next + (u64::from(high) << low_bits | low);
-                if one >= num_bits {
-                    return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
-                }
+                Error::check_field(one < num_bits, FIELD, format_args!("bits below {num_bits}"), "one beyond")?;
                 visit(one);
                 let code_len = high + 1 + low_bits;
                 (pending, len, next, left) = (pending >> code_len, len - code_len, one + 1, left - 1);

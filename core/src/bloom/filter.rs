@@ -91,9 +91,7 @@ impl BloomFilter {
     /// growth factor of 0 or too many sub-filters.
     #[doc(hidden)]
     pub fn from_sub_filters(sub_filters: Vec<SubFilter>) -> Result<Self, Error> {
-        let Some(first) = sub_filters.first() else {
-            return Err(Error::corrupt("number of sub-filters", "at least 1", 0));
-        };
+        let first = sub_filters.first().ok_or_else(|| Error::corrupt("number of sub-filters", "at least 1", 0))?;
         first.classic().map_or(Ok(()), |classic| classic.rules.validate(sub_filters.len() as u64))?;
         Ok(BloomFilter { parts: Parts::from_vec(sub_filters) })
     }

@@ -195,9 +195,7 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
     limit: &impl SizeLimit,
 ) -> Result<T, Error> {
     let mut chunks = chunks.into_iter();
-    let Some((_, header)) = chunks.next() else {
-        return Err(Error::corrupt("dump", "a header", "nothing"));
-    };
+    let (_, header) = chunks.next().ok_or_else(|| Error::corrupt("dump", "a header", "nothing"))?;
     let mut partial = T::Partial::begin(header.as_ref(), limit)?;
     for (next, chunk) in chunks {
         push_chunk(&mut partial, next, chunk.as_ref())?;

@@ -224,9 +224,8 @@ impl Members {
                 return Err(Error::corrupt("members", expected, "more"));
             }
             let hash = table_hash(text);
-            if members.offset_of(text, hash).is_some() {
-                return Err(Error::corrupt("members", "distinct members", "one twice"));
-            }
+            let is_new = members.offset_of(text, hash).is_none();
+            Error::check_field(is_new, "members", "distinct members", "one twice")?;
             members.index.enter(&mut members.buffer, hash, members.arena_len as usize);
             members.count(members.tag_bytes() + member.len(), counted_bytes);
         }
