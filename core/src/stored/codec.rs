@@ -119,15 +119,12 @@ impl HeaderWriter {
     }
 
     pub(crate) fn rate(&mut self, rate: f64) {
-        match short_rate(rate) {
-            Some((digits, mantissa)) => {
-                self.u8(digits);
-                self.number(mantissa);
-            }
-            None => {
-                self.u8(0);
-                self.f64(rate);
-            }
+        if let Some((digits, mantissa)) = short_rate(rate) {
+            self.u8(digits);
+            self.number(mantissa);
+        } else {
+            self.u8(0);
+            self.f64(rate);
         }
     }
 

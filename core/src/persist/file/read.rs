@@ -262,12 +262,7 @@ fn damaged(at: u64, what: impl Display) -> FileError {
 /// A [`FileError`] says why the bytes are not a file with one value of this type.
 pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, FileError> {
     let mut reader = Reader::new(input)?;
-    if reader.next_value()?.is_none() {
-        return Err(FileError::NotOneValue { is_empty: true });
-    }
+    reader.next_value()?.ok_or(FileError::NotOneValue { is_empty: true })?;
     let value = reader.load(limit)?;
-    match reader.next_value()? {
-        None => Ok(value),
-        Some(_) => Err(FileError::NotOneValue { is_empty: false }),
-    }
+    reader.next_value()?.map_or(Ok(value), |_| Err(FileError::NotOneValue { is_empty: false }))
 }

@@ -59,12 +59,11 @@ impl<W: Write> Writer<W> {
             return Err(FileError::OutOfOrder);
         }
         let (kind, expires_at) = ([entry.kind.byte()], entry.expires_at.unwrap_or(0).to_le_bytes());
-        match &entry.key {
-            None => self.record(tag::VALUE, &[&kind, &expires_at, &[0]])?,
-            Some(key) => {
-                let len = length(key.len(), MAX_KEY_BYTES, "key")?;
-                self.record(tag::VALUE, &[&kind, &expires_at, &[1], &len, key])?;
-            }
+        if let Some(key) = &entry.key {
+            let len = length(key.len(), MAX_KEY_BYTES, "key")?;
+            self.record(tag::VALUE, &[&kind, &expires_at, &[1], &len, key])?;
+        } else {
+            self.record(tag::VALUE, &[&kind, &expires_at, &[0]])?;
         }
         self.open = Some((0, 0));
         Ok(())
