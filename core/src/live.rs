@@ -479,10 +479,9 @@ pub(crate) const BLOCK: usize = 1024;
 /// Adds items without a size limit. It panics if [`Live::add`] would return an error.
 impl<T: Value, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     fn extend<L: IntoIterator<Item = I>>(&mut self, items: L) {
-        let (mut items, mut block) = (items.into_iter(), Vec::new());
+        let mut items = items.into_iter();
         loop {
-            block.clear();
-            block.extend(items.by_ref().take(BLOCK));
+            let block: Vec<I> = items.by_ref().take(BLOCK).collect();
             if block.is_empty() {
                 return;
             }
