@@ -157,7 +157,8 @@ def test_a_wrong_client_is_rejected(client: Any, async_client: Any) -> None:
     for wrap, made in ((Rollcall, client), (AsyncRollcall, async_client)):
         with pytest.raises(TypeError, match="got a pipeline, expected a client"):
             wrap(made.pipeline())
-        for other in (wrap(made), "redis://127.0.0.1:6379"):
+        others: tuple[Any, ...] = (wrap(made), "redis://127.0.0.1:6379")
+        for other in others:
             with pytest.raises(TypeError, match=f"got {type(other).__name__}, expected a client of redis-py"):
                 wrap(other)
     for pipe in (Pipeline, AsyncPipeline):
