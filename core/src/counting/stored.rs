@@ -305,7 +305,7 @@ impl Partial for PartialCounter {
             None if form.counts.is_some() => (reader.number("payload length")?, None),
             None => (reader.number("payload length")?, Some(reader.u64("members checksum")?)),
         };
-        expect("header length", 0, reader.remaining())?;
+        expect("header length", 0, reader.rest.len())?;
         form.check_bytes(total_bytes, limit)?;
         if let Some(payload) = inline {
             let counter = Some(form.load(payload).map_err(stored_parameter)?);

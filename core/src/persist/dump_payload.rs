@@ -21,7 +21,7 @@ use super::rdb;
 use crate::error::Error;
 use crate::live::Value;
 use crate::size_limit::{SizeLimit, try_zeroed};
-use crate::stored::codec::expect;
+use crate::stored::codec::{HeaderReader, expect};
 use crate::stored::payload::Payload;
 use crate::stored::{Kind, Partial, Source};
 use crate::wire::{TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
@@ -71,7 +71,8 @@ pub(super) fn load<'a, T: Value>(
     Error::check_field(sum == own, "CRC-64", expected, format_args!("{sum:#018x}"))?;
     let (value, _rdb_version) = value.split_last_chunk::<2>().ok_or(FileError::NotAFile)?;
     let other_type = || FileError::OtherType { expected: T::KIND };
-    let mut fields = Fields { rest: value.strip_prefix(&[MODULE_VALUE]).ok_or_else(other_type)?, limit };
+    let reader = HeaderReader::plain(value.strip_prefix(&[MODULE_VALUE]).ok_or_else(other_type)?);
+    let mut fields = Fields { reader, limit };
     let id = fields.length("module id")?;
     // Six bits of the id are a character of the name of the data type.
     let name: [u8; 9] = std::array::from_fn(|index| NAME_CHARACTERS[(id >> (58 - 6 * index) & 0x3f) as usize]);
@@ -93,35 +94,25 @@ pub(super) fn load<'a, T: Value>(
         _ => return Err(other_type()),
     };
     fields.opcode(END, "end")?;
-    expect("length after the end", 0, fields.rest.len())?;
+    expect("length after the end", 0, fields.reader.rest.len())?;
     Ok(value)
 }
 
 /// The fields of a value that are still unread.
 struct Fields<'a, 'l, L> {
-    rest: &'a [u8],
+    reader: HeaderReader<'a>,
     limit: &'l L,
 }
 
 impl<'a, L: SizeLimit> Fields<'a, '_, L> {
-    fn bytes(&mut self, len: u64, field: &'static str) -> Result<&'a [u8], Error> {
-        let taken = usize::try_from(len).ok().and_then(|len| self.rest.split_off(..len));
-        taken
-            .ok_or_else(|| Error::corrupt(field, format_args!("{len} bytes"), format_args!("{} left", self.rest.len())))
-    }
-
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
-        Ok(*self.bytes(N as u64, field)?.first_chunk().unwrap_or(&[0; N]))
-    }
-
     /// Reads a length, which a server also writes for numbers: 6, 14, 32 or 64 bits.
     fn length(&mut self, field: &'static str) -> Result<u64, Error> {
-        let [first] = self.array(field)?;
+        let first = self.reader.u8(field)?;
         match (first >> 6, first & 0x3f) {
             (0, low) => Ok(low.into()),
-            (1, high) => Ok(u64::from(high) << 8 | u64::from(self.array::<1>(field)?[0])),
-            (2, 0) => Ok(u32::from_be_bytes(self.array(field)?).into()),
-            (2, 1) => Ok(u64::from_be_bytes(self.array(field)?)),
+            (1, high) => Ok(u64::from(high) << 8 | u64::from(self.reader.u8(field)?)),
+            (2, 0) => Ok(u32::from_be_bytes(self.reader.take(field)?).into()),
+            (2, 1) => Ok(u64::from_be_bytes(self.reader.take(field)?)),
             _ => Err(Error::corrupt(field, "a number", format_args!("{first:#04x}"))),
         }
     }
@@ -134,7 +125,7 @@ impl<'a, L: SizeLimit> Fields<'a, '_, L> {
     /// Reads a compressed string. Its claimed length is checked before that memory is allocated.
     fn compressed(&mut self, field: &'static str) -> Result<Vec<u8>, Error> {
         let (compressed_bytes, len) = (self.length(field)?, self.length(field)?);
-        let compressed = self.bytes(compressed_bytes, field)?;
+        let compressed = self.reader.bytes(compressed_bytes, field)?;
         let most = compressed_bytes.saturating_mul(LZF_MOST);
         Error::check_field(len <= most, field, format_args!("at most {most} bytes"), len)?;
         self.limit.check(0, len)?;
@@ -156,20 +147,20 @@ impl<'a, L: SizeLimit> Source for Fields<'a, '_, L> {
 
     fn double(&mut self, field: &'static str) -> Result<f64, Error> {
         self.opcode(DOUBLE, field)?;
-        Ok(f64::from_le_bytes(self.array(field)?))
+        Ok(f64::from_le_bytes(self.reader.take(field)?))
     }
 
     fn string(&mut self, field: &'static str) -> Result<Cow<'a, [u8]>, Error> {
         self.opcode(STRING, field)?;
-        let Some(&form) = self.rest.first().filter(|&first| first >> 6 == OTHER_FORMS) else {
+        let Some(&form) = self.reader.rest.first().filter(|&first| first >> 6 == OTHER_FORMS) else {
             let len = self.length(field)?;
-            return Ok(Cow::Borrowed(self.bytes(len, field)?));
+            return Ok(Cow::Borrowed(self.reader.bytes(len, field)?));
         };
-        self.rest = &self.rest[1..];
+        self.reader.u8(field)?;
         let number = match form {
-            INT_8 => i8::from_le_bytes(self.array(field)?).into(),
-            INT_16 => i16::from_le_bytes(self.array(field)?).into(),
-            INT_32 => i32::from_le_bytes(self.array(field)?),
+            INT_8 => i8::from_le_bytes(self.reader.take(field)?).into(),
+            INT_16 => i16::from_le_bytes(self.reader.take(field)?).into(),
+            INT_32 => i32::from_le_bytes(self.reader.take(field)?),
             LZF => return Ok(Cow::Owned(self.compressed(field)?)),
             _ => return Err(Error::corrupt(field, "a string", format_args!("{form:#04x}"))),
         };

@@ -150,7 +150,7 @@ impl HeaderWriter {
 #[derive(Debug)]
 pub(crate) struct HeaderReader<'a> {
     /// The bytes that are still unread.
-    rest: &'a [u8],
+    pub(crate) rest: &'a [u8],
 }
 
 impl<'a> HeaderReader<'a> {
@@ -174,17 +174,19 @@ impl<'a> HeaderReader<'a> {
         Ok(HeaderReader { rest })
     }
 
-    /// Begins reading a header that has no kind, version and checksum.
+    /// Begins reading bytes that have no kind, version and checksum.
     pub(crate) fn plain(bytes: &'a [u8]) -> Self {
         HeaderReader { rest: bytes }
     }
 
-    fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
-        let Some((bytes, rest)) = self.rest.split_first_chunk::<N>() else {
-            return Err(Error::corrupt(field, format_args!("{N} bytes"), format_args!("{} left", self.rest.len())));
-        };
-        self.rest = rest;
-        Ok(*bytes)
+    pub(crate) fn bytes(&mut self, len: u64, field: &'static str) -> Result<&'a [u8], Error> {
+        let taken = usize::try_from(len).ok().and_then(|len| self.rest.split_off(..len));
+        let left = self.rest.len();
+        taken.ok_or_else(|| Error::corrupt(field, format_args!("{len} bytes"), format_args!("{left} left")))
+    }
+
+    pub(crate) fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Error> {
+        Ok(*self.bytes(N as u64, field)?.first_chunk().unwrap_or(&[0; N]))
     }
 
     pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, Error> {
@@ -245,11 +247,6 @@ impl<'a> HeaderReader<'a> {
     pub(crate) fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
-
-    /// The number of unread bytes.
-    pub(crate) fn remaining(&self) -> usize {
-        self.rest.len()
-    }
 }
 
 /// Converts an error about the range of a parameter into an error about a stored field.
@@ -285,7 +282,7 @@ mod tests {
         assert_eq!(reader.u32("c").unwrap(), 3);
         assert_eq!(reader.u64("d").unwrap(), 4);
         assert_eq!(reader.f64("e").unwrap(), 0.5);
-        assert_eq!(reader.remaining(), 0);
+        assert_eq!(reader.rest.len(), 0);
         assert!(matches!(reader.u8("f"), Err(Error::Corrupt { field: "f", .. })));
     }
 

@@ -38,7 +38,7 @@ fn read_chain(
     let is_within = (1..=most).contains(&count);
     Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
     // The stored number of sub-filters is trusted only if the header is long enough for it.
-    let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
+    let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.rest.len());
     let is_valid = remaining >= least_bytes;
     Error::check_field(is_valid, "header length", format_args!("at least {least_bytes} bytes more"), remaining)?;
     try_reserve(all, count as usize)?;
@@ -163,7 +163,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Blo
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
     let num_bits = described.iter().fold(0u64, |sum, (spec, _)| sum.saturating_add(spec.num_bits));
     let inline = inline::read(&mut reader, num_bits)?;
-    expect("header length", 0, reader.remaining())?;
+    expect("header length", 0, reader.rest.len())?;
     let sub_filters = zeroed(described)?;
     let filter = match window {
         Some((windowing, newest_slice, generations)) => {
