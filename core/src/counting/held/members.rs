@@ -23,7 +23,7 @@ mod removal;
 use std::alloc::Layout;
 
 use index::{FAR_OFFSET, Index, OFFSET};
-use record::{Front, MOST_SCANNED, Member, Record, Records, has_item};
+use record::{Front, MOST_SCANNED, Member, Record, Records, has_item, number_of};
 
 use crate::counting::held::ring::{Ages, own_bytes};
 use crate::counting::params::Room;
@@ -302,7 +302,7 @@ impl Members {
 
     #[inline(never)]
     fn find_by_one(&self, item: &[u8]) -> Option<usize> {
-        let number = if self.width == 0 { None } else { Some(Record::number_of(item, self.prefix())?) };
+        let number = if self.width == 0 { None } else { Some(number_of(item, self.prefix())?) };
         let mut offset = self.front_len.into();
         for (_, member) in self.iter() {
             let is_it = if number.is_some() { member.number() == number } else { self.is_at(offset, item) };

@@ -77,7 +77,7 @@ impl<'i> Record<'i> {
             return Record { item, code, body };
         }
         if !prefix.is_empty()
-            && let Some(value) = behind(prefix, item).and_then(decimal)
+            && let Some(value) = number_of(item, prefix)
         {
             return Record { item, code: PREFIXED + bytes_of_number(value) as u8, body: [value, 0] };
         }
@@ -115,12 +115,6 @@ impl<'i> Record<'i> {
     pub(in crate::counting) fn counted_bytes(&self) -> usize {
         let is_encoded = (HEX_LOWER..PREFIXED).contains(&self.code);
         if is_encoded { self.len() - 1 } else { self.item.len() }
-    }
-
-    /// The number that `item` is in a set with this prefix. See [`Self::number`].
-    #[inline(always)]
-    pub(super) fn number_of(item: &'i [u8], prefix: &[u8]) -> Option<u64> {
-        behind(prefix, item).and_then(decimal)
     }
 
     /// The number that the text is, behind the prefix of the set if it has one. `None` if the text is no such number.
@@ -213,11 +207,11 @@ pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[]).counted_bytes()
 }
 
-/// The part of `item` after `prefix`, if `item` begins with `prefix`.
+/// The number that `item` is in a set with this prefix. See [`Record::number`].
 #[inline(always)]
-fn behind<'i>(prefix: &[u8], item: &'i [u8]) -> Option<&'i [u8]> {
+pub(super) fn number_of(item: &[u8], prefix: &[u8]) -> Option<u64> {
     let (start, rest) = item.split_at_checked(prefix.len())?;
-    is_same(start, prefix).then_some(rest)
+    if is_same(start, prefix) { decimal(rest) } else { None }
 }
 
 /// Whether two texts are equal. Up to 64 bytes are compared without calling `memcmp`.
@@ -389,7 +383,7 @@ impl<B: AsRef<[u8]> + ?Sized> PartialEq<B> for Member<'_> {
         let item = other.as_ref();
         match self.code {
             0xc1..=0xc8 => decimal(item) == self.number(),
-            0xd8..=0xdf => behind(self.prefix, item).and_then(decimal) == self.number(),
+            0xd8..=0xdf => number_of(item, self.prefix) == self.number(),
             _ => self.text_in(&mut [0; MOST_CHARACTERS]) == item,
         }
     }
@@ -511,7 +505,7 @@ impl<'a> Front<'a> {
 /// Whether `item` is one of these numbers, which have the width of `front`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt"))]
 pub(super) fn has_item(front: Front<'_>, numbers: &[u8], item: &[u8]) -> bool {
-    Record::number_of(item, front.prefix).is_some_and(|wanted| front.has(numbers, wanted))
+    number_of(item, front.prefix).is_some_and(|wanted| front.has(numbers, wanted))
 }
 
 /// Defines a function that says whether `wanted` is one of these numbers.
