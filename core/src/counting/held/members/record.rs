@@ -16,6 +16,7 @@
 //! In a windowed counter, a front that is not empty begins with the tag 0.
 
 use std::borrow::Cow;
+use std::ops::BitXor;
 
 use arrayvec::ArrayVec;
 use multiversion::multiversion;
@@ -494,10 +495,10 @@ impl<'a> Front<'a> {
     fn has(self, numbers: &[u8], wanted: u64) -> bool {
         match self.width {
             width if wanted.unbounded_shr(8 * u32::from(width)) > 0 => false,
-            1 => has_one(numbers.as_chunks().0, wanted as u8),
-            2 => has_two(numbers.as_chunks().0, wanted as u16),
-            4 => has_four(numbers.as_chunks().0, wanted as u32),
-            _ => has_eight(numbers.as_chunks().0, wanted),
+            1 => has(numbers, u8::from_le_bytes, wanted as u8),
+            2 => has(numbers, u16::from_le_bytes, wanted as u16),
+            4 => has(numbers, u32::from_le_bytes, wanted as u32),
+            _ => has(numbers, u64::from_le_bytes, wanted),
         }
     }
 }
@@ -508,34 +509,29 @@ pub(super) fn has_item(front: Front<'_>, numbers: &[u8], item: &[u8]) -> bool {
     number_of(item, front.prefix).is_some_and(|wanted| front.has(numbers, wanted))
 }
 
-/// Defines a function that says whether `wanted` is one of these numbers.
-macro_rules! has {
-    ($name:ident, $number:ty) => {
-        // The loops have no early end and no branches, and compile to vector instructions: one of `least` is 0 if any
-        // number is equal.
-        #[inline(always)]
-        fn $name(numbers: &[[u8; size_of::<$number>()]], wanted: $number) -> bool {
-            const LANES: usize = 32;
-            // The last numbers, which are fewer than `LANES`, are compared together with some before them.
-            let (chunks, rest) = numbers.as_chunks::<LANES>();
-            let Some(last) = numbers.last_chunk::<LANES>() else {
-                return rest.iter().fold(false, |any, &number| any | (<$number>::from_le_bytes(number) == wanted));
-            };
-            let mut least = last.map(|number| <$number>::from_le_bytes(number) ^ wanted);
-            for chunk in chunks {
-                for (least, &number) in least.iter_mut().zip(chunk) {
-                    *least = (*least).min(<$number>::from_le_bytes(number) ^ wanted);
-                }
-            }
-            least.into_iter().fold(false, |any, least| any | (least == 0))
-        }
+/// Whether `wanted` is one of these numbers, each of `N` bytes.
+// The loops have no early end and no branches, and compile to vector instructions: one of `least` is 0 if any number is
+// equal.
+#[inline(always)]
+fn has<T, const N: usize>(numbers: &[u8], number_of: impl Fn([u8; N]) -> T, wanted: T) -> bool
+where
+    T: Copy + Default + Ord + BitXor<Output = T>,
+{
+    const LANES: usize = 32;
+    let (numbers, _) = numbers.as_chunks();
+    // The last numbers, which are fewer than `LANES`, are compared together with some before them.
+    let (chunks, rest) = numbers.as_chunks::<LANES>();
+    let Some(last) = numbers.last_chunk::<LANES>() else {
+        return rest.iter().fold(false, |any, &number| any | (number_of(number) == wanted));
     };
+    let mut least = last.map(|number| number_of(number) ^ wanted);
+    for chunk in chunks {
+        for (least, &number) in least.iter_mut().zip(chunk) {
+            *least = (*least).min(number_of(number) ^ wanted);
+        }
+    }
+    least.into_iter().fold(false, |any, least| any | (least == T::default()))
 }
-
-has!(has_one, u8);
-has!(has_two, u16);
-has!(has_four, u32);
-has!(has_eight, u64);
 
 #[cfg(test)]
 pub(super) mod tests;
