@@ -53,10 +53,8 @@ pub struct MaxBytes(pub u64);
 impl SizeLimit for MaxBytes {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
-        if needed_bytes > self.0 {
-            return Err(Error::TooLarge { needed_bytes, limit_bytes: self.0, limit: Limit::Value });
-        }
-        Ok(())
+        let too_large = Error::TooLarge { needed_bytes, limit_bytes: self.0, limit: Limit::Value };
+        if needed_bytes > self.0 { Err(too_large) } else { Ok(()) }
     }
 }
 
