@@ -1,5 +1,6 @@
 //! Merges of counters. With windows, a member keeps the latest slice in which it was added to any of the counters.
 
+use std::borrow::Cow;
 use std::iter::once;
 
 use crate::counting::counter::Counter;
@@ -34,13 +35,11 @@ impl Counter {
         // The server's limit measures the used memory at its first check. So the first check comes before the copy
         // takes memory.
         limit.check(0, 0)?;
-        let (moved, folded);
-        let mut own = self;
+        let mut own = Cow::Borrowed(self);
         if before != Move::Stay {
             let mut copy = self.try_clone()?;
             copy.make(before);
-            moved = copy;
-            own = &moved;
+            own = Cow::Owned(copy);
         }
         let newest = own.reached().max(newest(others));
         // Counters whose members have all expired are left out, so they do not affect the layout of the bitmap.
@@ -51,8 +50,7 @@ impl Counter {
         let (is_later, is_folded) = (newest > own.reached(), coarsest.layout() != self.layout());
         if is_folded {
             let empty = Counter::empty(coarsest.params_for(self), own.ring().copied())?;
-            (folded, _) = empty.with_members(&[own], own.reached(), 0, limit)?;
-            own = &folded;
+            own = Cow::Owned(empty.with_members(&[&own], own.reached(), 0, limit)?.0);
         }
         let (merged, changed) = own.with_members(&live, newest, lower_bound, limit)?;
         Ok((merged, changed || is_later || is_folded))
