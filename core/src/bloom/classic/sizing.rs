@@ -98,7 +98,7 @@ impl Rules {
 }
 
 /// The size and the error rate of a sub-filter, as RedisBloom stores them.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// The number of items that the sub-filter is sized for (RedisBloom's `entries`).
     pub capacity: u64,

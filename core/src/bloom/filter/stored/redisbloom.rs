@@ -43,9 +43,6 @@ const HEADER_BYTES: u64 = 20;
 /// The bytes of a sub-filter in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// The shape of an empty sub-filter, which RedisBloom appends when it fails to make a real one.
-const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
-
 /// The sub-filters of a RedisBloom-compatible filter, each with its shape.
 fn shapes(filter: &BloomFilter) -> impl Iterator<Item = (&SubFilter, &Shape)> {
     filter.chain().iter().filter_map(|one| Some((one, &one.classic()?.shape)))
@@ -229,7 +226,8 @@ fn load_rdb_sub_filter(
     let n2 = u8::try_from(n2).map_err(|_| Error::corrupt("n2", "below 2^8", n2))?;
     Error::check_field(num_bits % 8 == 0, "bits", "a multiple of 8", num_bits)?;
     let shape = Shape { capacity, error_rate, bits_per_item, hashes, num_bytes: num_bits / 8, n2 };
-    if shape == WITHOUT_BITS {
+    // When RedisBloom fails to make a sub-filter, it appends an empty one.
+    if shape == Shape::default() {
         expect("data length", 0, source.string("data")?.as_ref().len())?;
         expect("size", 0, source.unsigned("size")?)?;
         return Ok(None);
