@@ -80,14 +80,12 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.false_positive_rate())),
     field("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.fill_ratio())),
     field("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
-    field("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
-    field("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
+    field("Window", c"WINDOW", c"window", |at| number(at.filter.window().map(Window::seconds))),
+    field("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(Window::slices))),
     field("Slice", c"SLICE", c"slice", |at| number(at.filter.newest_slice().map(|newest| newest + at.slices_later))),
     field("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
-    field("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
-    field("Refresh", c"REFRESH", c"refresh", |at| {
-        number(at.filter.windowing().map(|windowing| windowing.refresh.into()))
-    }),
+    field("Volatile", c"VOLATILE", c"volatile", |at| number(at.filter.window().map(Window::is_volatile))),
+    field("Refresh", c"REFRESH", c"refresh", |at| number(at.filter.windowing().map(|windowing| windowing.refresh))),
 ];
 
 /// The fields of counters, in the order of the reply.
@@ -99,23 +97,15 @@ pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
     field("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
     field("Count", c"COUNT", c"count", |at| Field::Integer(at.estimated().count())),
     field("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.estimated().relative_error())),
-    field("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
-    field("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
+    field("Window", c"WINDOW", c"window", |at| number(at.counter.window().map(Window::seconds))),
+    field("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(Window::slices))),
     field("Slice", c"SLICE", c"slice", |at| number(at.counter.present_slice(at.time))),
     field("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
-    field("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.counter.window())),
+    field("Volatile", c"VOLATILE", c"volatile", |at| number(at.counter.window().map(Window::is_volatile))),
 ];
 
-fn number(number: Option<u64>) -> Field {
-    number.map_or(Field::Null, Field::Integer)
-}
-
-fn seconds(window: Option<&Window>) -> Field {
-    number(window.map(|window| window.seconds()))
-}
-
-fn is_volatile(window: Option<&Window>) -> Field {
-    number(window.map(|window| window.is_volatile().into()))
+fn number(number: Option<impl Into<u64>>) -> Field {
+    number.map_or(Field::Null, |number| Field::Integer(number.into()))
 }
 
 fn clock_source(window: Option<&Window>) -> Field {
