@@ -2,7 +2,7 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::hash::Hash128;
+use rollcall_core::unstable::Hash128;
 use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Claim, Findings, Table, Unit, members};

@@ -10,7 +10,7 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::hash::{Hash128, hash128};
+use rollcall_core::unstable::{Hash128, hash128};
 
 use crate::random::Random;
 

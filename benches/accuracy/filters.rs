@@ -5,7 +5,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::hash::hash128;
+use rollcall_core::unstable::hash128;
 use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Claim, Findings, Table, Unit, members};

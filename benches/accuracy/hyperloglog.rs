@@ -4,7 +4,7 @@
 //! The estimator is by O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017,
 //! arXiv:1702.01284, section 4.
 
-use rollcall_core::unstable::hash::hash64;
+use rollcall_core::unstable::hash64;
 
 use crate::claims::{Cell, Claim, Findings, Table, Unit, members};
 use crate::counters::Curve;

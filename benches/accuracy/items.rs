@@ -3,7 +3,7 @@
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::hash::{hash64, hash128};
+use rollcall_core::unstable::{hash64, hash128};
 use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Claim, Findings, Table, Unit};

@@ -1,7 +1,7 @@
 //! Pseudo-random numbers that are the same on every platform and in every run, and random variables of several
 //! distributions.
 
-use rollcall_core::unstable::hash::hash64;
+use rollcall_core::unstable::hash64;
 
 /// From this expected number on, a normal variable with the same mean and variance replaces a sum. Its skewness, one
 /// over the square root of the number, is then 3 %.

@@ -2,9 +2,8 @@
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::counting::estimate::{self, Segments};
-use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
-use rollcall_core::unstable::hash::hash64;
+use rollcall_core::unstable::counting::{Layout, SegmentCounts, Segments, standard_error};
+use rollcall_core::unstable::hash64;
 use rollcall_core::window::Time;
 
 use crate::random::Random;
@@ -51,7 +50,7 @@ impl Kind {
 
     /// The standard error of the estimate before it is rounded, in members.
     pub fn deviation(&self, members: f64) -> f64 {
-        estimate::standard_error(self.layout, members) * members
+        standard_error(self.layout, members) * members
     }
 
     /// The mean number of members whose slot another member has taken.

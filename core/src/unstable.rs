@@ -1,55 +1,28 @@
 //! Interfaces for the server module, and for this repository's tests and benches. **All of them may change in any
 //! release.** Applications do not need them.
 
-/// Hashes of bytes.
-pub mod hash {
-    pub use crate::hash::{Hash128, checksum, hash64, hash128};
-}
-
-/// Moving the memory of filters and counters.
-pub mod heap {
-    pub use crate::heap::Mover;
-}
+pub use crate::hash::{Hash128, checksum, hash64, hash128};
+pub use crate::heap::Mover;
+pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
 
 /// The fields of `BF.INFO` and `LC.INFO`.
 pub mod info {
     pub use crate::info::{CounterAt, FILTER_FIELDS_SHOWN, Field, InfoField, OF_COUNTERS, OF_FILTERS};
 }
 
-/// Functions for lists whose length a client chooses. If memory is lacking, they return an error.
-pub mod size_limit {
-    pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
-}
-
-/// The parts of filters.
+/// The parts of filters, and their sizes in both layouts.
 pub mod bloom {
+    pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, Rules, Shape};
+    pub use crate::bloom::lines::sizing::{estimate_items, full_bits, sub_filter_capacity};
     pub use crate::bloom::params::expansion_error;
     pub use crate::bloom::sub_filter::SubFilter;
-
-    /// More functions of [`sizing`](crate::bloom::sizing).
-    pub mod sizing {
-        pub use crate::bloom::lines::sizing::{estimate_items, full_bits, sub_filter_capacity};
-    }
-
-    /// Sizes of RedisBloom's filters.
-    pub mod classic {
-        pub use crate::bloom::classic::sizing::{DEFAULT_GROWTH, Rules, Shape};
-    }
 }
 
 /// The parts of a counter: the positions of members in a bitmap, and estimates from the bitmap.
 pub mod counting {
+    pub use crate::counting::estimate::{Segments, standard_error};
+    pub use crate::counting::layout::{LARGEST_ERRORS, Layout, SegmentCounts};
     pub use crate::counting::sample::sample;
-
-    /// Estimates and their standard errors.
-    pub mod estimate {
-        pub use crate::counting::estimate::{Segments, standard_error};
-    }
-
-    /// The layout of a counter's bitmap, and its segments.
-    pub mod layout {
-        pub use crate::counting::layout::{LARGEST_ERRORS, Layout, SegmentCounts};
-    }
 }
 
 /// Functions that store and load filters and counters chunk by chunk.

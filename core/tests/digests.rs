@@ -7,7 +7,7 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Value;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
-use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::checksum;
 use rollcall_core::unstable::persist::Partial;
 use rollcall_core::window::{ClockSource, Time, Window};
 

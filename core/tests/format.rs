@@ -7,13 +7,12 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::counting::layout;
 use rollcall_core::unstable::persist::{Partial, PartialCounter, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
     self, Dump, completed, counter, cut_after, dump_of, dump_of_loading, load_rdb, rdb_of, rdb_of_filter,
-    rdb_of_loading, reload, same_dump, windowed, windowed_counter,
+    rdb_of_loading, same_dump, windowed, windowed_counter,
 };
 
 fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {

@@ -12,9 +12,8 @@ use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::bloom::classic::{Rules, Shape};
-use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::bloom::{Rules, Shape, SubFilter};
+use rollcall_core::unstable::checksum;
 use rollcall_core::unstable::persist::{Partial, PartialCounter};
 use rollcall_core::window::{ClockSource, Time, Window};
 

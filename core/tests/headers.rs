@@ -10,7 +10,7 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Value;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
-use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::checksum;
 use rollcall_core::unstable::persist::{Partial, piece_checksum};
 use rollcall_core::window::{ClockSource, Time, Window};
 

@@ -14,7 +14,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::Counter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::checksum;
 use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter};
 
 use rollcall_fuzz::payload::{self, from_hex};

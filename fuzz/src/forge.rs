@@ -2,7 +2,7 @@
 //! damage.
 
 use rollcall_core::error::Error;
-use rollcall_core::unstable::hash::checksum;
+use rollcall_core::unstable::checksum;
 use rollcall_core::unstable::persist::rdb::Source;
 use rollcall_core::unstable::persist::{ChunkFormat, Partial, is_redisbloom_header, piece_checksum};
 

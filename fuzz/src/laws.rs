@@ -1,7 +1,7 @@
 //! Laws that hold for every value that could be made or loaded.
 
 use rollcall_core::persist;
-use rollcall_core::unstable::heap::Mover;
+use rollcall_core::unstable::Mover;
 use rollcall_core::unstable::persist::{Partial, dump_partial, push_chunk, scandump};
 
 use crate::family::Family;

@@ -4,8 +4,7 @@ use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Value};
-use rollcall_core::unstable::bloom::SubFilter;
-use rollcall_core::unstable::bloom::classic::{Rules, Shape};
+use rollcall_core::unstable::bloom::{Rules, Shape, SubFilter};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::input::{Input, items_of};

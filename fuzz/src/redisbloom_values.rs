@@ -2,7 +2,7 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::classic::Rules;
+use rollcall_core::unstable::bloom::Rules;
 use rollcall_core::window::Time;
 
 pub use crate::fields::{Field, Fields, written};

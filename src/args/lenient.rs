@@ -31,7 +31,7 @@ use std::ffi::CString;
 use super::{Opt, Options};
 use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::Args;
-use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
+use rollcall_core::unstable::bloom::DEFAULT_GROWTH;
 
 /// The numbers of a command, whose ranges are not checked yet.
 #[derive(Default)]

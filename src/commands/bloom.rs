@@ -8,12 +8,11 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, SubFilterInf
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::{Live, Value};
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
-use rollcall_core::unstable::bloom::expansion_error;
+use rollcall_core::unstable::bloom::{DEFAULT_GROWTH, expansion_error};
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, OF_FILTERS};
 use rollcall_core::unstable::persist::rdb::{self, Sink};
 use rollcall_core::unstable::persist::redisbloom;
-use rollcall_core::unstable::size_limit::try_reserve;
+use rollcall_core::unstable::try_reserve;
 use rollcall_core::window::Time;
 
 use super::keyspace::value;

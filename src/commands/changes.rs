@@ -12,7 +12,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Value};
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::persist::Payload;
-use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
+use rollcall_core::unstable::{try_collect, try_collect_ok};
 use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Effects, announce, replicate_reserved, with_words};

@@ -4,7 +4,7 @@ use rollcall_core::counting::{self, Counter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Value};
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
-use rollcall_core::unstable::size_limit::try_collect_ok;
+use rollcall_core::unstable::try_collect_ok;
 use rollcall_core::window::{Time, Window};
 
 use super::keyspace::{open_all, value, values};

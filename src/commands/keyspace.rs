@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rollcall_core::error::Error;
 use rollcall_core::persist::file::FileError;
 use rollcall_core::unstable::persist::{Partial, Payload, parse};
-use rollcall_core::unstable::size_limit::try_collect_ok;
+use rollcall_core::unstable::try_collect_ok;
 
 use super::windows::expiry_of;
 use crate::command_error::CommandError;

@@ -1,6 +1,6 @@
 //! The commands that look up items, which are the same for filters and counters.
 
-use rollcall_core::unstable::size_limit::try_reserve;
+use rollcall_core::unstable::try_reserve;
 
 use super::keyspace::value;
 use super::windows::{NO_SINCE, check_since, time_of};

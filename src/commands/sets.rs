@@ -3,7 +3,7 @@
 
 use rollcall_core::counting::{Counter, Estimated, Member, View};
 use rollcall_core::error::Error;
-use rollcall_core::unstable::size_limit::try_collect_ok;
+use rollcall_core::unstable::try_collect_ok;
 use rollcall_core::window::Time;
 
 use super::keyspace::{open_all, value};

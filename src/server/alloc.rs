@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redis_module::raw;
-use rollcall_core::unstable::heap::Mover;
+use rollcall_core::unstable::Mover;
 
 use super::metrics::{DEFRAG_MOVES, Metric};
 use super::pages::{self, huge};

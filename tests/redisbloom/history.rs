@@ -4,7 +4,7 @@
 //! `core/tests/redisbloom/forged.rs` tests the same defects and more, field by field, without a server.
 
 use redis::Value;
-use rollcall_core::unstable::bloom::classic::Rules;
+use rollcall_core::unstable::bloom::Rules;
 
 use rollcall_fuzz::payload::encode;
 use rollcall_fuzz::redisbloom_values::Field::{self, String as Bytes, Unsigned};

@@ -8,7 +8,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::MaxBytes;
-use rollcall_core::unstable::hash::Hash128;
+use rollcall_core::unstable::Hash128;
 use rollcall_core::window::Time;
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use std::thread;
 use clap::Args;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
-use rollcall_core::unstable::hash::{Hash128, hash128};
+use rollcall_core::unstable::{Hash128, hash128};
 use serde::Serialize;
 
 use crate::failure::Failure;

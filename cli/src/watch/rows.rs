@@ -9,7 +9,7 @@ use crate::health::{
 use redis::Value;
 use rollcall_core::bloom::sizing::geometry;
 use rollcall_core::counting::{Counter, Params};
-use rollcall_core::unstable::bloom::sizing::{estimate_items, full_bits};
+use rollcall_core::unstable::bloom::{estimate_items, full_bits};
 use rollcall_core::unstable::wire::StillLoading;
 use rollcall_core::window::{ClockSource, Window};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};

@@ -5,7 +5,7 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::classic::Rules;
+use rollcall_core::unstable::bloom::Rules;
 use rollcall_core::unstable::persist::{redisbloom, scandump};
 use rollcall_core::window::Time;
 

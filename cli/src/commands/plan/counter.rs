@@ -6,7 +6,7 @@ use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::sample;
-use rollcall_core::unstable::hash::hash64;
+use rollcall_core::unstable::hash64;
 use rollcall_core::window::{ClockSource, Time, Window};
 use serde::Serialize;
 

@@ -5,8 +5,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing, sizing};
 use rollcall_core::error::Error;
 use rollcall_core::live::Value;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::classic::{Rules, Shape};
-use rollcall_core::unstable::bloom::sizing::sub_filter_capacity;
+use rollcall_core::unstable::bloom::{Rules, Shape, sub_filter_capacity};
 use rollcall_core::window::{ClockSource, Time};
 use serde::Serialize;
 

@@ -176,7 +176,7 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 /// # use rollcall_core::{bloom::sizing, unstable};
 /// let geometry = sizing::geometry(0.01, 1_000_000)?;
 /// let half = geometry.num_bits() / 2;
-/// assert!((1.0e6..1.2e6).contains(&unstable::bloom::sizing::estimate_items(&geometry, half)));
+/// assert!((1.0e6..1.2e6).contains(&unstable::bloom::estimate_items(&geometry, half)));
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
@@ -245,10 +245,10 @@ pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Erro
 ///
 /// ```
 /// use rollcall_core::bloom::Params;
-/// use rollcall_core::unstable::bloom::sizing;
+/// use rollcall_core::unstable::bloom::sub_filter_capacity;
 ///
 /// let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-/// assert_eq!(sizing::sub_filter_capacity(&params, 3), Some(8000));
+/// assert_eq!(sub_filter_capacity(&params, 3), Some(8000));
 /// ```
 pub fn sub_filter_capacity(params: &Params, index: u64) -> Option<u64> {
     match (params.expansion, index) {

@@ -103,10 +103,8 @@ fn fill_and_rate_are_those_of_what_is_live() {
         for one in filter.sub_filters() {
             (set, bits) = (set + one.set_bits, bits + 8 * one.num_bytes);
             let geometry = one.geometry.unwrap();
-            let rate = sizing::false_positive_rate(
-                &geometry,
-                crate::unstable::bloom::sizing::estimate_items(&geometry, one.set_bits),
-            );
+            let rate =
+                sizing::false_positive_rate(&geometry, crate::unstable::bloom::estimate_items(&geometry, one.set_bits));
             none *= 1.0 - rate;
         }
         assert!((filter.fill_ratio() - set as f64 / bits as f64).abs() < 1e-12);
