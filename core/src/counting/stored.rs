@@ -236,7 +236,7 @@ impl CounterForm {
     /// and after a change cannot be combined. It changes with every newly set bit, with any change of the members, and
     /// when a slice begins.
     pub(super) fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
-        ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), members_sum) }
+        ChunkFormat::Checked { fingerprint: checksum(&self.write().bytes, members_sum) }
     }
 }
 
@@ -297,7 +297,7 @@ impl Partial for PartialCounter {
         let (form, mut reader) = CounterForm::read(header)?;
         let inline = match reader.u8("payload form")? {
             OUT_OF_LINE => None,
-            AS_IT_IS => Some(reader.take_rest()),
+            AS_IT_IS => Some(std::mem::take(&mut reader.rest)),
             other => return Err(Error::corrupt("payload form", "0 or 1", other)),
         };
         let (total_bytes, members_sum) = match inline {

@@ -339,7 +339,7 @@ impl Value for Counter {
         let (part, mut writer) = (self.payload_part(), CounterForm::of(self).write());
         if self.is_inline() {
             writer.u8(AS_IT_IS);
-            writer.bytes_mut().extend_from_slice(&part);
+            writer.bytes.extend_from_slice(&part);
         } else {
             writer.u8(OUT_OF_LINE);
             writer.number(part.len() as u64);
@@ -368,7 +368,7 @@ impl Value for Counter {
         // Equal sets may have their members in different orders, so the digest must not depend on the order.
         let (has_tags, mut records) = (self.ages().has_tags(), members.iter().collect::<Vec<_>>());
         records.sort_by_cached_key(|(_, member)| member.text());
-        visit(&CounterForm::of(self).write().into_bytes());
+        visit(&CounterForm::of(self).write().bytes);
         for (tag, member) in records {
             let text = member.text();
             visit(&(text.len() as u64).to_le_bytes());

@@ -49,18 +49,8 @@ impl HeaderKind {
     /// The one of these kinds of which `header` is, in any version.
     pub(crate) fn among(kinds: [Self; 2], header: &[u8]) -> Option<Self> {
         let first = *header.first()?;
-        kinds.into_iter().find(|kind| kind.begins_with(first))
+        kinds.into_iter().find(|&kind| kind as u8 >> 4 == first >> 4)
     }
-
-    /// Whether a header of this kind, of any version, begins with this byte.
-    fn begins_with(self, first_byte: u8) -> bool {
-        first_byte >> 4 == self as u8 >> 4
-    }
-}
-
-/// The checksum at the end of a header.
-fn header_checksum(body: &[u8]) -> u32 {
-    checksum(body, 0) as u32
 }
 
 /// The exponent `e` and the mantissa `m` of a rate that equals `m / 10^e`; `None` if the rate has no such short form.
@@ -78,7 +68,10 @@ fn power_of_ten(exponent: u8) -> f64 {
 }
 
 /// Writes a header, field by field.
-pub(crate) struct HeaderWriter(Vec<u8>);
+pub(crate) struct HeaderWriter {
+    /// The bytes written so far.
+    pub(crate) bytes: Vec<u8>,
+}
 
 impl HeaderWriter {
     /// Begins a header with its kind and version.
@@ -90,19 +83,19 @@ impl HeaderWriter {
 
     /// Begins a header without kind, version and checksum.
     pub(crate) fn plain() -> Self {
-        HeaderWriter(Vec::with_capacity(ROOM_BYTES))
+        HeaderWriter { bytes: Vec::with_capacity(ROOM_BYTES) }
     }
 
     pub(crate) fn u8(&mut self, value: u8) {
-        self.0.push(value);
+        self.bytes.push(value);
     }
 
     pub(crate) fn u32(&mut self, value: u32) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
     pub(crate) fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
     pub(crate) fn f64(&mut self, value: f64) {
@@ -128,21 +121,10 @@ impl HeaderWriter {
         }
     }
 
-    /// The bytes written so far. The caller may append to them.
-    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.0
-    }
-
-    /// The header, without a checksum.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.0
-    }
-
     /// Appends the checksum and returns the header.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        let sum = header_checksum(&self.0);
-        self.u32(sum);
-        self.0
+        self.u32(checksum(&self.bytes, 0) as u32);
+        self.bytes
     }
 }
 
@@ -164,8 +146,8 @@ impl<'a> HeaderReader<'a> {
         };
         let right = kind as u8;
         let expected = format_args!("{right:#04x}");
-        Error::check_field(kind.begins_with(first), "kind", expected, format_args!("{first:#04x}"))?;
-        let (sum, own) = (u32::from_le_bytes(*sum), header_checksum(body));
+        Error::check_field(first >> 4 == right >> 4, "kind", expected, format_args!("{first:#04x}"))?;
+        let (sum, own) = (u32::from_le_bytes(*sum), checksum(body, 0) as u32);
         let expected = format_args!("{own:#010x}");
         Error::check_field(sum == own, "header checksum", expected, format_args!("{sum:#010x}"))?;
         let (version, newest) = (first & 0xf, right & 0xf);
@@ -242,11 +224,6 @@ impl<'a> HeaderReader<'a> {
         Error::check_field(short_rate(rate) == written, field, "its shortest form", "another")?;
         Ok(rate)
     }
-
-    /// Reads all remaining bytes.
-    pub(crate) fn take_rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.rest)
-    }
 }
 
 /// Converts an error about the range of a parameter into an error about a stored field.
@@ -302,7 +279,7 @@ mod tests {
         }
         for first in [0xc0, 0xc2, 0xcf] {
             let mut other = vec![first];
-            other.extend(header_checksum(&other).to_le_bytes());
+            other.extend((checksum(&other, 0) as u32).to_le_bytes());
             assert_eq!(rejected(&other, HeaderKind::Counter), "version");
         }
     }
@@ -310,13 +287,13 @@ mod tests {
     fn number(value: u64) -> Vec<u8> {
         let mut writer = HeaderWriter::plain();
         writer.number(value);
-        writer.into_bytes()
+        writer.bytes
     }
 
     fn rate(value: f64) -> Vec<u8> {
         let mut writer = HeaderWriter::plain();
         writer.rate(value);
-        writer.into_bytes()
+        writer.bytes
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! fifth.
 
 use std::borrow::Cow;
+use std::mem::take;
 
 use bitvec::prelude::Lsb0;
 use bitvec::view::BitView;
@@ -59,10 +60,10 @@ pub(crate) fn write<'a>(
         writer.u8(GOLOMB_RICE);
         writer.number(set_bits);
         let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
-        golomb_rice::encode(bits::ones_of(words), set_bits, num_bits, writer.bytes_mut());
+        golomb_rice::encode(bits::ones_of(words), set_bits, num_bits, &mut writer.bytes);
     } else {
         writer.u8(AS_IT_IS);
-        writer.bytes_mut().extend_from_slice(&bytes);
+        writer.bytes.extend_from_slice(&bytes);
     }
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<I
     Ok(Some(match reader.u8("payload form")? {
         OUT_OF_LINE => return Ok(None),
         AS_IT_IS => {
-            let bytes = reader.take_rest();
+            let bytes = take(&mut reader.rest);
             expect("payload length", num_bits / 8, bytes.len() as u64)?;
             Cow::Borrowed(bytes)
         }
@@ -86,7 +87,7 @@ pub(crate) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<I
             Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;
             let mut bytes = try_filled(num_bytes as usize, 0u8)?;
             let bits = bytes.view_bits_mut::<Lsb0>();
-            golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| bits.set(one as usize, true))?;
+            golomb_rice::decode(take(&mut reader.rest), set_bits, num_bits, |one| bits.set(one as usize, true))?;
             Cow::Owned(bytes)
         }
         form => return Err(Error::corrupt("payload form", format_args!("at most {GOLOMB_RICE}"), form)),

@@ -70,7 +70,7 @@ pub(in crate::bloom::filter) fn header(filter: &BloomFilter) -> Vec<u8> {
         writer.u64(shape.capacity);
         writer.u8(shape.n2);
     }
-    writer.into_bytes()
+    writer.bytes
 }
 
 /// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any order.
