@@ -224,7 +224,7 @@ impl Members {
                 return Err(Error::corrupt("members", expected, "more"));
             }
             let hash = table_hash(text);
-            let is_new = members.offset_of(text, hash).is_none();
+            let is_new = members.tag_of(text, hash).is_none();
             Error::check_field(is_new, "members", "distinct members", "one twice")?;
             members.index.enter(&mut members.buffer, hash, members.arena_len as usize);
             members.count(members.tag_bytes() + member.len(), counted_bytes);
