@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::bits::{PAGE_BYTES, count_ones};
+use crate::bits::{PAGE_BYTES, count_ones_in_bytes};
 use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
 use crate::stored::payload::Payload;
@@ -32,7 +32,7 @@ pub(super) fn count_union<'a>(
             let union = &mut [0; PAGE_BYTES][..PAGE_BYTES.min(end - at)];
             own.get(at..at + union.len()).into_iter().for_each(|own| union.copy_from_slice(own));
             bitmaps.clone().for_each(|(payload, position)| payload.or_into(position + at as u64, union));
-            count_ones(union)
+            count_ones_in_bytes(union)
         };
         (start..end).step_by(PAGE_BYTES).map(count).sum()
     })

@@ -317,7 +317,7 @@ impl SubFilter {
             debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
             bits::copy_to_zeroed(unset, bytes);
         }
-        self.set_bits += parallel::sum(bytes.chunks(PIECE_BYTES), bytes.len(), bits::count_ones);
+        self.set_bits += parallel::sum(bytes.chunks(PIECE_BYTES), bytes.len(), bits::count_ones_in_bytes);
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl SubFilter {
     pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), self.spec.num_bytes as usize)?;
         // `set_bits` includes the old bits, so the subtraction cannot underflow.
-        self.set_bits = self.set_bits - bits::count_ones(old) + bits::count_ones(bytes);
+        self.set_bits = self.set_bits - bits::count_ones_in_bytes(old) + bits::count_ones_in_bytes(bytes);
         old.copy_from_slice(bytes);
         Ok(())
     }
