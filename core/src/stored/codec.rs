@@ -53,6 +53,11 @@ impl HeaderKind {
     }
 }
 
+/// The checksum at the end of a header.
+fn header_checksum(body: &[u8]) -> u32 {
+    checksum(body, 0) as u32
+}
+
 /// The exponent `e` and the mantissa `m` of a rate that equals `m / 10^e`; `None` if the rate has no such short form.
 fn short_rate(rate: f64) -> Option<(u8, u64)> {
     (1..=MAX_DIGITS).find_map(|digits| {
@@ -123,7 +128,7 @@ impl HeaderWriter {
 
     /// Appends the checksum and returns the header.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.u32(checksum(&self.bytes, 0) as u32);
+        self.u32(header_checksum(&self.bytes));
         self.bytes
     }
 }
@@ -147,7 +152,7 @@ impl<'a> HeaderReader<'a> {
         let right = kind as u8;
         let expected = format_args!("{right:#04x}");
         Error::check_field(first >> 4 == right >> 4, "kind", expected, format_args!("{first:#04x}"))?;
-        let (sum, own) = (u32::from_le_bytes(*sum), checksum(body, 0) as u32);
+        let (sum, own) = (u32::from_le_bytes(*sum), header_checksum(body));
         let expected = format_args!("{own:#010x}");
         Error::check_field(sum == own, "header checksum", expected, format_args!("{sum:#010x}"))?;
         let (version, newest) = (first & 0xf, right & 0xf);
@@ -279,7 +284,7 @@ mod tests {
         }
         for first in [0xc0, 0xc2, 0xcf] {
             let mut other = vec![first];
-            other.extend((checksum(&other, 0) as u32).to_le_bytes());
+            other.extend(header_checksum(&other).to_le_bytes());
             assert_eq!(rejected(&other, HeaderKind::Counter), "version");
         }
     }
