@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use arrayvec::ArrayVec;
-
 use crate::counting::held::Held;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::{self, Ages, COUNTER_BYTES, MOST_SLICES, TagRing};
@@ -130,14 +128,15 @@ impl Counter {
             result = self.held.add(item, (ages.newest, ages), spec, limit).map(&mut added);
         }
         if let (Held::Estimating(slots), true) = (&mut self.held, result.is_ok()) {
-            let mut hashes = items.map(|item| hash64(item, spec.params.seed));
+            let mut chunk = [0; CHUNK];
             // One loop hashes a chunk of items, and another adds them. So each loop keeps its variables in registers.
             while result.is_ok() {
-                let chunk: ArrayVec<u64, CHUNK> = hashes.by_ref().take(CHUNK).collect();
-                if chunk.is_empty() {
+                let hashes = chunk.iter_mut().zip(items.by_ref());
+                let len = hashes.map(|(hash, item)| *hash = hash64(item, spec.params.seed)).count();
+                if len == 0 {
                     break;
                 }
-                result = slots.mark_all(&chunk, limit, &mut added);
+                result = slots.mark_all(&chunk[..len], limit, &mut added);
             }
         }
         if let (Held::Exact(members), true) = (&mut self.held, has_reserved) {
