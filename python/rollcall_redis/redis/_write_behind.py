@@ -70,16 +70,6 @@ def passes(error: BaseException) -> bool:
     return str(error).rpartition("caused error: ")[2].split(" ", 1)[0] in PASSING_WORDS
 
 
-def joined(older: Counter, newer: Counter, now: int | None) -> Counter:
-    """`newer` with the members of `older` too. If their parameters differ, these are kept while they can be listed."""
-    try:
-        newer.merge(older, now=now)
-    except Error:
-        if older.is_exact:
-            newer.update(older.members(), now=now)
-    return newer
-
-
 class Collected:
     """What one process has collected for a key, and what it knows of the key."""
 
@@ -102,18 +92,33 @@ class Collected:
         """Whether the key has a window that goes by the server's clock."""
         self._is_known = False
         """Whether the parameters are those of the key, as far as this process knows."""
+        self.left_out = False
+        """Whether members were left out since the last error that was raised, because the key has other parameters."""
 
     def starts_empty(self) -> None:
         """Forgets what was collected, in a forked child: its parent sends that."""
         self._lock = threading.Lock()
         self._counter = None if self._empty is None else self._empty.copy()
         self._member = self._unsent = self._unsent_member = None
+        self.left_out = False
 
     def is_started(self) -> bool:
         return self._empty is not None
 
     def now(self) -> int | None:
         return int(time.monotonic() + self._offset) if self._follows_clock else None
+
+    def _joined(self, older: Counter, newer: Counter) -> Counter:
+        """`newer` with the members of `older` too. If their parameters differ, these are kept while they can be
+        listed."""
+        try:
+            newer.merge(older, now=self.now())
+        except Error:
+            if older.is_exact:
+                newer.update(older.members(), now=self.now())
+            else:
+                self.left_out = True
+        return newer
 
     def collect_one(self, member: Member) -> bool:
         """Adds a member, unless it is the first since the last flush. Returns whether it did."""
@@ -148,7 +153,7 @@ class Collected:
         with self._lock:
             self._takes_time(clock)
             self._follows_clock = empty.window is not None and not empty.manual
-            self._counter = empty.copy() if self._counter is None else joined(self._counter, empty.copy(), self.now())
+            self._counter = empty.copy() if self._counter is None else self._joined(self._counter, empty.copy())
             self._empty, self._is_known = empty, True
 
     def flushing(self) -> Steps:
@@ -165,9 +170,9 @@ class Collected:
                 yield from self.reading(member)
             empty = empty if self._empty is None else self._empty
             # After an error, the key may have other parameters. Of an estimate with another seed nothing can be sent.
-            sent = joined(counter, empty.copy(), self.now())
+            sent = self._joined(counter, empty.copy())
             if unsent is not None:
-                sent = joined(unsent, sent, self.now())
+                sent = self._joined(unsent, sent)
             is_manual = empty.window is not None and empty.manual
             commands: Transaction = [
                 ["EXISTS", self._key],
@@ -184,7 +189,7 @@ class Collected:
         except BaseException:
             self._is_known = False
             if sent is None:
-                sent = counter if unsent is None else joined(unsent, counter, self.now())
+                sent = counter if unsent is None else self._joined(unsent, counter)
             with self._lock:
                 self._unsent, self._unsent_member = sent, member
             raise
@@ -372,11 +377,13 @@ class WriteBehind:
         """Sends what was collected. Raises the error if that fails; it then stays collected."""
         with self._sending:
             self._flush()
+        self._raise_failure()
 
     def _flush(self) -> None:
         self._run(self._collected.flushing())
-        # Whatever failed before has healed.
-        self._failed = None
+        # Whatever failed before has healed, unless members had to be left out.
+        if not self._collected.left_out:
+            self._failed = None
 
     def close(self) -> None:
         """Sends what was collected, and ends the thread. Raises the error if that fails; it may be called again."""
@@ -417,10 +424,13 @@ class WriteBehind:
                 with self._sending:
                     self._flush()
             except Exception as error:
-                self._failed = None if passes(error) else error
+                if not passes(error):
+                    self._failed = error
+                elif not self._collected.left_out:
+                    self._failed = None
 
     def _raise_failure(self) -> None:
-        failed, self._failed = self._failed, None
+        failed, self._failed, self._collected.left_out = self._failed, None, False
         if failed is not None:
             raise failed
 
@@ -495,11 +505,13 @@ class AsyncWriteBehind:
         """Sends what was collected. Raises the error if that fails; it then stays collected."""
         async with self._sending:
             await self._flush()
+        self._raise_failure()
 
     async def _flush(self) -> None:
         await self._run(self._collected.flushing())
-        # Whatever failed before has healed.
-        self._failed = None
+        # Whatever failed before has healed, unless members had to be left out.
+        if not self._collected.left_out:
+            self._failed = None
 
     async def close(self) -> None:
         """Sends what was collected, and ends the task. Raises the error if that fails; it may be called again."""
@@ -533,10 +545,13 @@ class AsyncWriteBehind:
                 async with self._sending:
                     await self._flush()
             except Exception as error:
-                self._failed = None if passes(error) else error
+                if not passes(error):
+                    self._failed = error
+                elif not self._collected.left_out:
+                    self._failed = None
 
     def _raise_failure(self) -> None:
-        failed, self._failed = self._failed, None
+        failed, self._failed, self._collected.left_out = self._failed, None, False
         if failed is not None:
             raise failed
 

@@ -201,6 +201,34 @@ def test_other_parameters_lose_no_later_add(client: redis.Redis, members: int) -
     assert count(client) == (members if members < 250 else 1) + 200
 
 
+def make_anew(client: redis.Redis) -> None:
+    """Replaces the key by one with another seed."""
+    with client.pipeline() as step:
+        step.delete("k")
+        step.execute_command("LC.RESERVE", "k", "SEED", 5)  # type: ignore[no-untyped-call]
+        step.execute()
+
+
+CALLS: list[Callable[[WriteBehind], None]] = [lambda behind: behind.add("b"), WriteBehind.flush, WriteBehind.close]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_that_members_were_left_out_is_raised(client: redis.Redis, call: Callable[[WriteBehind], None]) -> None:
+    behind = WriteBehind(client, "k", FAST)
+    behind.add("a")
+    behind.flush()
+    make_anew(client)
+    with pytest.raises(ResponseError, match="counters differ in seed"):
+        behind.update(str(number) for number in range(2000))
+        # A flush has failed, and the next one has learnt of the seed. It could not send an estimate with another one.
+        wait_until(lambda: behind._collected.left_out)
+        time.sleep(3 * FAST)
+        call(behind)
+    behind.add("c")
+    behind.close()
+    assert 2 <= count(client) <= 3
+
+
 def test_what_has_healed_is_not_raised(client: redis.Redis) -> None:
     behind = WriteBehind(client, "k", FAST)
     behind.add("a")
@@ -399,6 +427,15 @@ def test_asyncio(server: Any, client: redis.Redis) -> None:
             client.delete("k")
             await behind.close()
             assert count(client) == 1
+            behind = AsyncWriteBehind(other, "k", FAST)
+            await behind.add("a")
+            make_anew(client)
+            with pytest.raises(ResponseError, match="counters differ in seed"):
+                await behind.update(str(number) for number in range(2000))
+                while not behind._collected.left_out:
+                    await asyncio.sleep(FAST)
+                await asyncio.sleep(3 * FAST)
+                await behind.close()
 
     asyncio.run(work())
 
