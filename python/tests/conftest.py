@@ -5,9 +5,10 @@ between them; the tests run on each server.
 """
 
 import os
+import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,3 +75,25 @@ def two_servers(program: str) -> Iterator[tuple[int, int]]:
     """The ports of two servers with the module, without data."""
     with beside(program) as first, beside(program) as second:
         yield first, second
+
+
+@pytest.fixture
+def killed(program: str, tmp_path: Path) -> Callable[[], AbstractContextManager[int]]:
+    """Starts a server with the module that keeps no files, always on one port, and kills it at the end."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+
+    @contextmanager
+    def run() -> Iterator[int]:
+        options = ["--port", str(port), "--dir", str(tmp_path), "--save", "", "--loadmodule", str(MODULE)]
+        with subprocess.Popen([program, *options], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                while "eady to accept connections" not in (line := process.stdout.readline()):
+                    assert line, "the server did not start"
+                yield port
+            finally:
+                process.kill()
+
+    return run

@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 import redis
 import redis.asyncio
-from redis.exceptions import ConnectionError, NoPermissionError, ReadOnlyError, ResponseError
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError, NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
+from redis.retry import Retry
 
 from rollcall_redis import Counter, ParameterError
 from rollcall_redis.redis import AsyncWriteBehind, WriteBehind
@@ -153,18 +156,55 @@ def test_slices_go_by_the_time_of_the_server(client: redis.Redis, monkeypatch: p
     assert client.execute_command("LC.COUNTSINCE", "k", 30) == 2  # type: ignore[no-untyped-call]
 
 
+# An eviction: the next command that may need memory frees all of it, and is rejected.
+EVICT = "CONFIG SET maxmemory-policy allkeys-lru; CONFIG SET maxmemory 1; SET other x"
+
+
 @pytest.mark.parametrize(
-    "loss", ["DEL k", "LC.CLEAR k", "LC.REM k m1", "PEXPIRE k 0", "FLUSHALL", "FLUSHDB ASYNC", "UNLINK k"]
+    "loss",
+    [
+        "DEL k",
+        "LC.CLEAR k",
+        "LC.REM k m1",
+        "PEXPIRE k 0",
+        "PEXPIRE k 1",
+        "FLUSHALL",
+        "FLUSHDB ASYNC",
+        "UNLINK k",
+        EVICT,
+    ],
 )
 def test_what_the_server_loses_is_back_with_its_next_add(client: redis.Redis, loss: str) -> None:
     with WriteBehind(client, "k", NEVER) as behind:
         for _ in range(3):
             behind.update(["m1", "m2"])
             behind.flush()
-            client.execute_command(*loss.split())  # type: ignore[no-untyped-call]
-    with WriteBehind(client, "k", NEVER) as behind:
-        behind.update(["m1", "m2"])
-    assert count(client) == 2
+            assert count(client) == 2
+            try:
+                for command in loss.split("; "):
+                    client.execute_command(*command.split())  # type: ignore[no-untyped-call]
+            except OutOfMemoryError:
+                assert client.info("stats")["evicted_keys"]
+            finally:
+                client.config_set("maxmemory", 0)
+            wait_until(lambda: count(client) < 2)
+
+
+def test_a_server_that_is_killed_gets_what_it_had_not(killed: Callable[[], AbstractContextManager[int]]) -> None:
+    with killed() as port:
+        client = redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
+        behind = WriteBehind(client, "k", FAST)
+        behind.update(["a", "b"])
+        behind.flush()
+    behind.add("c")
+    with pytest.raises(ConnectionError):
+        behind.flush()
+    with killed():
+        behind.add("a")
+        wait_until(lambda: count(client) == 2)
+        assert sorted(Counter.download(client, "k").members()) == [b"a", b"c"]
+        behind.close()
+        client.close()
 
 
 def test_a_key_of_other_parameters_is_learnt_after_an_error(client: redis.Redis) -> None:
