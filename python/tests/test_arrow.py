@@ -58,6 +58,14 @@ COLUMNS: dict[str, tuple[Any, list[Any]]] = {
         )
         for type, keys in zip(TEXT_TYPES, INTEGER_TYPES[1:], strict=False)
     },
+    "dictionary of a fixed size": (
+        pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint64()), pa.array([b"ab\0", b"cde"], pa.binary(3))),
+        [b"cde", b"ab\0", b"cde"],
+    ),
+    "chunks with other dictionaries": (
+        pa.chunked_array([pa.array(TEXTS[:2]).dictionary_encode(), pa.array(TEXTS[1:])[1:].dictionary_encode()]),
+        TEXTS,
+    ),
     "text of Polars": (pl.Series(TEXTS), TEXTS),
     "categories of Polars": (pl.Series(TEXTS, dtype=pl.Categorical), TEXTS),
     "enumeration of Polars": (pl.Series(TEXTS, dtype=pl.Enum(TEXTS)), TEXTS),
