@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use redis::Value;
 use rollcall_core::counting::Counter;
 use rollcall_core::persist;
+use rollcall_core::persist::file::{Entry, Kind, Writer};
 
 use crate::effects::appending;
 use crate::events::{events_so_far, subscriber};
 use crate::kinds::{KINDS, make};
-use rollcall_fuzz::payload::{forge, from_hex, split};
+use rollcall_fuzz::payload::{decode, encode, forge, from_hex, split};
 use rollcall_testkit::{Client, Pair, Server, Setup, Version, add_many, error_text, show};
 
 /// Runs `MERGEDUMP` for counters or filters.
@@ -114,6 +115,13 @@ fn what_is_wrong_is_named_and_nothing_changes() {
     let counter: Counter = ["c"].into_iter().collect();
     let file = persist::to_bytes(&counter).expect("a file");
     let cut = &file[..file.len() - 1];
+    let mut several = Writer::new(Vec::new()).expect("a file");
+    for _ in 0..2 {
+        several.store(&Entry::new(Kind::Counter), &counter).expect("a value");
+    }
+    let several = several.finish().expect("a file");
+    let (type_name, encoding, fields) = decode(&whole).expect("a payload");
+    let newer = encode(&type_name, encoding + 1, &fields);
     let [filter, list, string, loading, seeded] =
         ["filter", "list", "text", "loading", "seeded"].map(|key| client.dump(key));
     let before: Vec<String> = ["counter", "filter"].map(|key| client.digest(key)).into();
@@ -128,6 +136,8 @@ fn what_is_wrong_is_named_and_nothing_changes() {
         (&string, "ERR payload 2: expected a counter, got a value of another type"),
         (&loading, "ERR payload 2: value: expected a complete one, got one that is still loading: 0 of "),
         (cut, "ERR payload 2: ends at byte "),
+        (&several, "ERR payload 2: expected one value, got more"),
+        (&newer, "ERR payload 2: encoding version: expected 1, got 2"),
         (&seeded, "ERR payload 2: counters differ in seed: 0 and 9"),
     ] {
         let reply = merge_dump(&mut client, "LC", "counter", &[&whole, payload]);
