@@ -99,6 +99,22 @@ fn a_file_is_loaded_and_kept() {
 }
 
 #[test]
+fn payloads_are_merged_into_keys() {
+    let Some(peer) = peer() else { return };
+    let (_theirs, mut other) = peer_server(&peer).with_client();
+    populate(&mut other);
+    let (_ours, mut one) = Server::start().with_client();
+    for (key, _) in SHAPES {
+        let payload = other.dump(key);
+        // The second merge is into a key that exists.
+        for _ in 0..2 {
+            assert_eq!(one.call(&[b"BF.MERGEDUMP", key.as_bytes(), &payload]), Value::Okay, "{key}");
+        }
+    }
+    assert_alike(&mut one, &mut other);
+}
+
+#[test]
 fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     const WHY: &str = "options: expected 64-bit hashes, got a filter of RedisBloom 1.x with 32-bit hashes";
     const OPTIONS: std::ops::Range<usize> = 12..16;
@@ -118,6 +134,9 @@ fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     let Value::BulkString(payload) = other.call(&["DUMP", "old"]) else { panic!("DUMP old") };
     let words: [&[u8]; 4] = [b"RESTORE", b"old", b"0", &payload];
     assert_eq!(rollcall_testkit::show(&one.call(&words)), "-ERR Bad data format");
+    let words: [&[u8]; 3] = [b"BF.MERGEDUMP", b"old", &payload];
+    let error = rollcall_testkit::show(&one.call(&words));
+    assert!(error.starts_with(&format!("-ERR payload 1: {WHY}")), "{error}");
     one.expect("DBSIZE", "0");
     // The server cannot continue with half of a data set, so it ends.
     one.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");
