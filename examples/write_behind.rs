@@ -9,7 +9,8 @@
 //!   live. On a key that exists it adds a member that is merged anyway.
 //!
 //! Each interval begins with an empty counter. So what the server loses, here by a `DEL`, comes again with its next
-//! add. For Python, the package has this as the class `WriteBehind`.
+//! add. What a flush cannot send is sent by the next one, here because the connection is closed. For Python, the package
+//! has this as the class `WriteBehind`, which also reads the parameters again after an error.
 
 mod demo;
 
@@ -91,28 +92,44 @@ fn main() -> ExitCode {
 }
 
 fn visit(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
-    println!("{} visits by {THREADS} threads; the key is deleted once meanwhile\n", thousands(THREADS * VISITS));
+    println!(
+        "{} visits by {THREADS} threads; the key is deleted and a connection closed meanwhile\n",
+        thousands(THREADS * VISITS)
+    );
     let behind = WriteBehind::new(KEY, "0", server)?;
-    let (is_done, mut flushes) = (AtomicBool::new(false), 0);
+    let (is_done, mut flushes, mut failures) = (AtomicBool::new(false), 0, 0);
     scope(|scope| {
         let behind = &behind;
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || add_visits(thread, behind))).collect();
-        let sending = scope.spawn(|| -> Result<u64, Failure> {
-            let mut own = demo::connect()?;
-            let mut flushes = 0;
-            while !is_done.load(Ordering::Relaxed) {
+        let sending = scope.spawn(|| {
+            let (mut own, mut flushes, mut failures) = (None, 0, 0);
+            loop {
+                let is_last = is_done.load(Ordering::Relaxed);
                 sleep(INTERVAL);
-                behind.flush(&mut own)?;
-                flushes += 1;
+                // After an error, the next interval has a new connection.
+                own = own.or_else(|| demo::connect().ok());
+                if let Some(connection) = &mut own {
+                    if failures == 0 {
+                        // The server closes this connection, so the first flush fails.
+                        let _ = redis::cmd("QUIT").exec(connection);
+                    }
+                    match behind.flush(connection) {
+                        Ok(()) => flushes += 1,
+                        Err(_) => (own, failures) = (None, failures + 1),
+                    }
+                }
+                if is_last {
+                    return (flushes, failures);
+                }
             }
-            Ok(flushes)
         });
         redis::cmd("DEL").arg(KEY).exec(server)?;
         for thread in threads {
             thread.join().map_err(|_| "a thread has panicked")??;
         }
         is_done.store(true, Ordering::Relaxed);
-        flushes = sending.join().map_err(|_| "the sending thread has panicked")??;
+        (flushes, failures) = sending.join().map_err(|_| "the sending thread has panicked")?;
+        // An error that no retry heals is raised here.
         behind.flush(server)
     })?;
     let direct: Counter = (0..VISITORS).map(|visitor| visitor.to_string()).collect();
@@ -120,6 +137,7 @@ fn visit(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure
     let ttl: f64 = redis::cmd("TTL").arg(KEY).query(server)?;
     promises.same("visitors, as if each had been added directly", direct.count(), count);
     promises.number("seconds to live of the key", &Bounds::between(1.0, TTL_SECONDS as f64), ttl, "");
+    promises.same("failed flushes, whose members the next one sent", 1, failures);
     promises.report("visits for each command", thousands(THREADS * VISITS / flushes.max(1)));
     Ok(())
 }
