@@ -5,9 +5,9 @@ use clap::Subcommand;
 use crate::failure::Failure;
 use crate::output::Output;
 
-mod against;
 mod build;
 mod check;
+mod compare;
 mod completions;
 mod copy;
 mod dashboard;
@@ -53,7 +53,7 @@ pub enum Command {
     /// Copy filters and counters from one server to another, and compare each copy with its source
     Copy(copy::Copy),
     /// Compare counters and filters with the sets of the same members on a server
-    Compare(against::Against),
+    Compare(compare::Compare),
     /// Read a filter or counter from a server into a file
     Dump(dump::Dump),
     /// Load the filters and counters of a file into a server
@@ -79,7 +79,7 @@ impl Command {
             Command::Merge(merge) => merge.run(output),
             Command::Check(check) => check.run(output),
             Command::Info(info) => info.run(output),
-            Command::Compare(against) => against.run(output),
+            Command::Compare(compare) => compare.run(output),
             Command::Top(top) => top.run(output),
             Command::Nodes(nodes) => nodes.run(output),
             Command::Exporter(exporter) => exporter.run(output),

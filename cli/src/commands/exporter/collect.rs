@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// The intervals between polls, and the keys to poll.
 #[derive(Debug, Clone)]
-pub struct ClockSource {
+pub struct Polling {
     /// Seconds between two polls of INFO.
     pub interval: u64,
     /// Seconds between two polls of the keys.
@@ -30,7 +30,7 @@ pub struct ClockSource {
 
 /// A server or cluster that is polled, with its last answers.
 pub struct Target {
-    clock_source: ClockSource,
+    polling: Polling,
     info: Mutex<Asker>,
     /// Polls the keys on connections of its own, so that a long poll of the keys does not delay other polls.
     keys: Mutex<Asker>,
@@ -92,9 +92,9 @@ impl<T> Look<T> {
 
 impl Target {
     /// Prepares a target for a URL, without connecting.
-    pub fn new(url: &str, access: &Access, clock_source: ClockSource) -> Result<Self, Failure> {
+    pub fn new(url: &str, access: &Access, polling: Polling) -> Result<Self, Failure> {
         let (info, keys) = (Asker::new(url, access, "figures")?, Asker::new(url, access, "keys")?);
-        Ok(Target { clock_source, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
+        Ok(Target { polling, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
     }
 
     /// Polls all nodes once.
@@ -122,7 +122,7 @@ impl Target {
             thread.map(drop).map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
         };
         spawn("info", Target::look_at_info)?;
-        if targets[at].clock_source.pattern.is_some() {
+        if targets[at].polling.pattern.is_some() {
             spawn("keys", Target::look_at_keys)?;
         }
         Ok(())
@@ -133,17 +133,17 @@ impl Target {
         let began = Instant::now();
         let asked = lock(&self.info).ask(Info::new);
         *lock(&self.infos) = Some(Look::new(began, asked));
-        Duration::from_secs(self.clock_source.interval).saturating_sub(began.elapsed())
+        Duration::from_secs(self.polling.interval).saturating_sub(began.elapsed())
     }
 
     fn look_at_keys(&self) -> Duration {
-        let Some(pattern) = self.clock_source.pattern.as_deref() else { return Duration::MAX };
-        let scope = Scope { pattern: Some(pattern), max_keys: self.clock_source.max_keys };
+        let Some(pattern) = self.polling.pattern.as_deref() else { return Duration::MAX };
+        let scope = Scope { pattern: Some(pattern), max_keys: self.polling.max_keys };
         let began = Instant::now();
         let asked = lock(&self.keys).ask(|server| readable_rows(server, &scope));
         *lock(&self.rows) = Some(Look::new(began, asked));
         let took = began.elapsed();
-        Duration::from_secs(self.clock_source.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
+        Duration::from_secs(self.polling.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
     }
 
     /// The last answers to INFO; `None` before the first answer.
@@ -153,14 +153,14 @@ impl Target {
 
     /// Whether the answers to INFO are too old to be shown.
     pub fn is_stale(&self, look: &Look<Info>) -> bool {
-        look.began.elapsed() > Duration::from_secs(3 * self.clock_source.interval) + GRACE
+        look.began.elapsed() > Duration::from_secs(3 * self.polling.interval) + GRACE
     }
 
     /// Whether the figures of keys are too old to be shown. The limit grows with the duration of a poll, like the
     /// interval.
     pub fn are_keys_stale(&self, look: &Look<Rows>) -> bool {
         let took = look.nodes.iter().map(|node| node.took).max().unwrap_or_default();
-        let pause = Duration::from_secs(self.clock_source.keys_interval).max(took * KEYS_SHARE);
+        let pause = Duration::from_secs(self.polling.keys_interval).max(took * KEYS_SHARE);
         look.began.elapsed() > 3 * pause + GRACE
     }
 

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::http;
 use crate::output::Output;
 use crate::server::Access;
-use collect::{ClockSource, Target};
+use collect::{Polling, Target};
 use families::Form;
 
 /// The page at `/` for people with a browser.
@@ -69,14 +69,14 @@ impl Exporter {
         if output.is_json() {
             return Err(Failure::arguments("exporter has no --json: its format is that of Prometheus"));
         }
-        let clock_source = ClockSource {
+        let polling = Polling {
             interval: self.interval,
             keys_interval: self.keys_interval,
             pattern: self.pattern,
             max_keys: self.max_keys as usize,
         };
         let urls: Vec<&str> = self.urls.iter().map(String::as_str).collect();
-        let targets = urls.iter().map(|url| Target::new(url, &self.access.of(url, &urls), clock_source.clone()));
+        let targets = urls.iter().map(|url| Target::new(url, &self.access.of(url, &urls), polling.clone()));
         let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
         if self.once {
             targets.iter_mut().for_each(Target::look);

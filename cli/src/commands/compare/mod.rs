@@ -28,7 +28,7 @@ const HYPERLOGLOG_ERROR: f64 = 0.008125;
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 #[group(id = "which", required = true)]
-pub struct Against {
+pub struct Compare {
     /// The filter or counter to compare
     #[arg(group = "which")]
     key: Option<String>,
@@ -93,7 +93,7 @@ struct Report {
     counters: Option<Counters>,
 }
 
-impl Against {
+impl Compare {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let interrupt = Interrupt::listen()?;
         let Url { url, access } = &self.url;
