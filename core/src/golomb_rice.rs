@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_rejected() {
+    fn damaged_codes_are_rejected() {
         let bytes = encoded(&[0, 9, 300], 512);
         for (bytes, num_ones, num_bits) in [
             (&bytes[..3], 3, 512),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn the_error_of_a_partial_load_is_parsed() {
         let half = StillLoading { received_bytes: 5, total_bytes: 10 };
         assert_eq!(StillLoading::from_error(&format!("ERR filter is {half}")), Some(half));
         for other in ["", "ERR not found", "still loading: 5 of ten bytes", "still loading: 5 of 10 bytes more"] {

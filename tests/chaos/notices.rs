@@ -56,7 +56,7 @@ fn with_damage(client: &mut Client, name: &str, line: &str, look: impl FnOnce())
 }
 
 #[test]
-fn what_is_there_is_found() {
+fn written_items_are_found() {
     let (server, run, writer) = written();
     let (mut line, tally) = (Single::new(&server), Tally::default());
     let items = check_all(&mut line, &run, std::slice::from_ref(&writer), Some(&tally));
@@ -65,7 +65,7 @@ fn what_is_there_is_found() {
 }
 
 #[test]
-fn what_is_lost_is_noticed() {
+fn lost_items_are_noticed() {
     let (server, run, mut writer) = written();
     let mut client = server.client();
     for key in &mut writer.keys {
@@ -89,7 +89,7 @@ fn what_is_lost_is_noticed() {
 }
 
 #[test]
-fn what_nobody_sent_is_noticed() {
+fn items_that_nobody_sent_are_noticed() {
     let (server, run, writer) = written();
     let mut client = server.client();
     let is_bounded = |key: &&Key| {

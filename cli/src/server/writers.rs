@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_named() {
+    fn new_writes_are_listed_by_command() {
         let writes = |calls: &[(&str, u64)]| Writes {
             nodes: BTreeSet::new(),
             own: calls.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect(),

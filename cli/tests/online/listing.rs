@@ -5,7 +5,7 @@ use rollcall_testkit::{Client, Server, Setup, add_many, wait_until, with_items};
 
 /// A regression test: filters with high error rates rejected new items while their findings were only `nearly-full`.
 #[test]
-fn what_rejects_new_items_is_full() {
+fn filters_that_reject_new_items_are_reported_as_full() {
     let (_server, mut client, to) = started();
     let rates = ["0.01", "0.05", "0.2", "0.5", "0.9"];
     for rate in rates {

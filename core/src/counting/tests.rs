@@ -324,7 +324,7 @@ fn windows_that_differ_are_named() {
 
 /// Merging a counter without live members changes neither an exact counter to an estimate nor the layout of a bitmap.
 #[test]
-fn what_is_dead_does_not_drag_down() {
+fn a_source_without_live_members_changes_no_form() {
     let coarse_params = params(10, 0.05);
     let fine_params = Params { error_rate: 0.005, ..params(10, 0.02) };
     let of = |params, newest| {

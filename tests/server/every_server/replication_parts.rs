@@ -130,7 +130,7 @@ fn a_cluster_may_have_one_node() {
 
 /// An error about one part is reported with its own text, and is not treated as a redirection.
 #[test]
-fn what_a_part_rejects_is_reported() {
+fn errors_of_one_part_are_reported() {
     let nodes = cluster(3);
     let parts = Partitioned::new("seen", 4).unwrap();
     let mut filter = ClusterFilter::connect(&url(&nodes), parts.clone()).unwrap();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_does_passes_and_what_it_does_not_fails() {
+    fn differences_pass_if_chance_explains_them() {
         let judged = |errors: &[f64]| counters(errors).judged == Judged::AsChance;
         for number in [1, 10, 1000] {
             assert!(judged(&normal(number, 1.0, 0.0)), "{number}");

@@ -20,7 +20,7 @@ fn admitted<'a>(
 }
 
 #[test]
-fn an_estimate_that_is_dead_lets_in_again() {
+fn an_estimate_admits_again_once_its_members_have_expired() {
     let mut counter =
         Counter::new(params(2, 0.05)).unwrap().with_window(window(4, ClockSource::System), NOON / 10).unwrap();
     for member in 0..9u32 {

@@ -185,7 +185,7 @@ fn windows_end_at_a_number_of_sub_filters() {
 }
 
 #[test]
-fn what_goes_by_no_time_does_not_move() {
+fn filters_without_a_window_do_not_move() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 0 };
     for layout in [crate::bloom::BitLayout::Lines, crate::bloom::BitLayout::Classic] {
         let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();

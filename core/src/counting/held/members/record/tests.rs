@@ -120,7 +120,7 @@ fn the_first_member_decides_the_prefix() {
 }
 
 #[test]
-fn what_is_no_record_is_not_split() {
+fn invalid_records_are_not_split() {
     for first in (0x80..=0x83).chain(0xa1..=0xa3).chain(0xc9..=0xcf).chain(0xd2..=0xd7) {
         let mut bytes = [0; 100];
         bytes[0] = first;
