@@ -131,7 +131,8 @@ pub trait Value: Sized + Send + Sync + sealed::Sealed + 'static {
     fn advance(&mut self, slice: u64) -> Self::Expired;
 
     /// Lowers the numbers of all slices by the same amount, so that the newest slice gets the number `slice`. This is
-    /// needed after the clock was set back.
+    /// needed after the clock was set back. [`Self::make`] calls this method.
+    #[doc(hidden)]
     fn rebase(&mut self, slice: u64);
 
     /// Moves the window as `due` says. The server module calls this method.

@@ -31,7 +31,7 @@ use crate::error::{Error, Parameter};
 /// use rollcall_core::window::{ClockSource, Window};
 ///
 /// let day = Window::new(86_400, 4, 64, ClockSource::System)?;
-/// assert_eq!((day.slice_seconds(), day.slice_of(50_000), day.start_of(2)), (21_600, 2, 43_200));
+/// assert_eq!((day.slice_seconds(), day.first_slice(50_000), day.start_of(2)), (21_600, 2, 43_200));
 /// // 33 slices of 2 seconds cover 65 seconds, so the window has no more.
 /// assert_eq!(Window::new(65, 64, 64, ClockSource::System)?.slices(), 33);
 /// assert!(Window::new(0, 4, 64, ClockSource::System).is_err());
@@ -152,7 +152,7 @@ impl Window {
     }
 
     /// The slice that contains the time `unix_seconds`.
-    pub fn slice_of(&self, unix_seconds: u64) -> u64 {
+    fn slice_of(&self, unix_seconds: u64) -> u64 {
         unix_seconds / self.slice_seconds()
     }
 

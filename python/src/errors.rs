@@ -97,7 +97,6 @@ fn class_of_file(error: &FileError) -> &'static Class {
         | FileError::Damaged { .. }
         | FileError::Ends { .. }
         | FileError::OtherKind { .. }
-        | FileError::OtherType { .. }
         | FileError::NotOneValue { .. } => &CORRUPT,
         _ => &ANY,
     }

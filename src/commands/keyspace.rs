@@ -72,7 +72,7 @@ pub(super) fn from_payload<'a, T: Family>(
         FileError::Value(error) if !matches!(error, Error::Corrupt { .. }) => CommandError::Core(error),
         error => {
             // A client's mix-up of keys is no damage, and must not raise an alert of it.
-            if !matches!(error, FileError::NotAFile | FileError::OtherKind { .. } | FileError::OtherType { .. }) {
+            if !matches!(error, FileError::NotAFile | FileError::OtherKind { .. }) {
                 CORRUPT_REJECTED.count();
             }
             CommandError::Argument(match error {

@@ -54,8 +54,7 @@ const NAME_CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq
 /// bits.
 ///
 /// # Errors
-/// [`FileError::NotAFile`] if the bytes are no `DUMP` payload, [`FileError::OtherType`] for a value of another data
-/// type, and [`FileError::Value`].
+/// [`FileError::NotAFile`] if the bytes are no `DUMP` payload, [`FileError::OtherKind`] and [`FileError::Value`].
 pub(super) fn load<'a, T: Value>(
     bytes: &'a [u8],
     apart: Option<&mut Payload<'a>>,
@@ -70,8 +69,8 @@ pub(super) fn load<'a, T: Value>(
     let expected = format_args!("{own:#018x}");
     Error::check_field(sum == own, "CRC-64", expected, format_args!("{sum:#018x}"))?;
     let (value, _rdb_version) = value.split_last_chunk::<2>().ok_or(FileError::NotAFile)?;
-    let other_type = || FileError::OtherType { expected: T::KIND };
-    let reader = HeaderReader::plain(value.strip_prefix(&[MODULE_VALUE]).ok_or_else(other_type)?);
+    let other = |got| FileError::OtherKind { expected: T::KIND, got };
+    let reader = HeaderReader::plain(value.strip_prefix(&[MODULE_VALUE]).ok_or_else(|| other(None))?);
     let mut fields = Fields { reader, limit };
     let id = fields.length("module id")?;
     // Six bits of the id are a character of the name of the data type.
@@ -86,12 +85,12 @@ pub(super) fn load<'a, T: Value>(
             Error::check_field(partial.is_complete(), "value", "a complete one", got)?;
             partial.finish()?
         }
-        (TYPE_OF_CLASSIC, Kind::Filter) => T::load_classic(&mut fields, encoding, limit).ok_or_else(other_type)??,
-        (TYPE_OF_LINES | TYPE_OF_CLASSIC, _) => {
-            return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Filter });
+        (TYPE_OF_CLASSIC, Kind::Filter) => {
+            T::load_classic(&mut fields, encoding, limit).ok_or_else(|| other(None))??
         }
-        (TYPE_OF_COUNTERS, _) => return Err(FileError::OtherKind { expected: T::KIND, got: Kind::Counter }),
-        _ => return Err(other_type()),
+        (TYPE_OF_LINES | TYPE_OF_CLASSIC, _) => return Err(other(Some(Kind::Filter))),
+        (TYPE_OF_COUNTERS, _) => return Err(other(Some(Kind::Counter))),
+        _ => return Err(other(None)),
     };
     fields.opcode(END, "end")?;
     expect("length after the end", 0, fields.reader.rest.len())?;

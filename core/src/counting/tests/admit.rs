@@ -68,7 +68,7 @@ fn adding_moves_only_what_it_changes() {
 #[test]
 fn bytes_count_while_their_members_are_live() {
     let window = window(4, ClockSource::System);
-    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
+    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, window.first_slice(NOON)).unwrap();
     let items: Vec<Vec<u8>> = (0..6).map(|number| vec![number; 100]).collect();
     let mut admit = |items: &[Vec<u8>], now| {
         admitted(

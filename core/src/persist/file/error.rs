@@ -35,19 +35,13 @@ pub enum FileError {
         /// The kind of the record that is incomplete.
         within: &'static str,
     },
-    /// The file has a counter where a filter was requested, or the reverse.
-    #[error("expected a {expected}, got a {got}")]
+    /// The value is a counter where a filter was requested, or the reverse, or not one of this library's.
+    #[error("expected a {expected}, got a {}", got.map_or("value of another type", Kind::name))]
     OtherKind {
         /// The requested kind.
         expected: Kind,
-        /// The kind in the file.
-        got: Kind,
-    },
-    /// A `DUMP` payload has a value of a data type that is not this library's.
-    #[error("expected a {expected}, got a value of another type")]
-    OtherType {
-        /// The requested kind.
-        expected: Kind,
+        /// The kind of the value; `None` for another data type in a `DUMP` payload.
+        got: Option<Kind>,
     },
     /// The file does not have exactly one value.
     #[error("expected {}", if *is_empty { "a value, got none" } else { "one value, got more" })]

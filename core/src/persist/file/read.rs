@@ -181,7 +181,7 @@ impl<R: Read> Reader<R> {
         if let Some(Open { kind, .. }) = self.open
             && kind != T::KIND
         {
-            return Err(FileError::OtherKind { expected: T::KIND, got: kind });
+            return Err(FileError::OtherKind { expected: T::KIND, got: Some(kind) });
         }
         let mut failure = None;
         let chunks = std::iter::from_fn(|| self.next_chunk().map_err(|error| failure = Some(error)).ok().flatten());

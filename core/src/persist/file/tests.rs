@@ -131,7 +131,7 @@ fn one_value_is_a_file_of_it() {
         let copy: BloomFilter = read_one(&bytes[..], &MaxBytes(1 << 20)).unwrap();
         assert!(copy == filter);
         let other = read_one::<Counter>(&bytes[..], &Unlimited).unwrap_err();
-        assert!(matches!(other, FileError::OtherKind { expected: Kind::Counter, got: Kind::Filter }));
+        assert!(matches!(other, FileError::OtherKind { expected: Kind::Counter, got: Some(Kind::Filter) }));
         assert_eq!(other.to_string(), "expected a counter, got a filter");
         assert!(matches!(
             read_one::<BloomFilter>(&bytes[..], &MaxBytes(100)),

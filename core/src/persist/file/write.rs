@@ -149,7 +149,7 @@ impl<W: Write> Writer<W> {
     /// [`FileError::OtherKind`] if `value` is not of the kind of `entry`, and the errors of [`Self::value`].
     pub fn store<T: Value>(&mut self, entry: &Entry, value: &T) -> Result<(), FileError> {
         if entry.kind != T::KIND {
-            return Err(FileError::OtherKind { expected: entry.kind, got: T::KIND });
+            return Err(FileError::OtherKind { expected: entry.kind, got: Some(T::KIND) });
         }
         self.value(entry, chunks::dump(value))
     }
