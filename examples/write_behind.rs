@@ -9,7 +9,7 @@
 //!   live. On a key that exists it adds a member that is merged anyway.
 //!
 //! Each interval begins with an empty counter. So what the server loses, here by a `DEL`, comes again with its next
-//! add. What a flush cannot send is sent by the next one, here because the connection is closed. For Python, the package
+//! add. What a flush cannot send, the next one sends: here the connection is closed once. For Python, the package
 //! has this as the class `WriteBehind`, which also reads the parameters again after an error.
 
 mod demo;
