@@ -52,9 +52,9 @@ chmod +x "$reports/server"
 failed=0
 ROLLCALL_SERVER=$reports/server cargo test --locked --no-fail-fast --test server --test fuzz -- "$@" || failed=1
 if [[ "$tool" == sanitize ]]; then
-    # The server's malloc is not jemalloc here, so filters do not store bits in the blocks of their entries.
+    # Under the sanitizer no malloc aligns blocks to only 8 bytes. The tests of the allocator imitate one that does.
     RUSTFLAGS=-Zsanitizer=address cargo "+${NIGHTLY:-nightly}" test --locked --lib --target "$triple" \
-        --target-dir "$target/sanitize" types::entry || failed=1
+        --target-dir "$target/sanitize" server:: || failed=1
 fi
 shopt -s nullglob
 # Splits the reports into paragraphs, without the process id at the beginning of valgrind's lines.
