@@ -91,8 +91,8 @@ fn memory_usage_is_what_the_allocator_gives() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A small filter stores its bits in the memory block of its entry, however it was created. They stay there after any
-/// command, and the block is freed with its original size.
+/// A small filter takes the same memory however it was created, also after adds that were undone. Its deletion frees it
+/// all.
 #[test]
 fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
     let (_server, mut client) = Server::start().with_client();
