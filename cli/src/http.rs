@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_taken() {
+    fn only_host_names_of_this_machine_are_accepted() {
         for host in ["localhost", "LOCALHOST:9", "127.0.0.1", "127.0.0.1:80", "127.1.2.3:1", "[::1]", "[::1]:80", "::1"]
         {
             assert!(is_this_machine(host), "{host}");

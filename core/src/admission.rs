@@ -166,7 +166,7 @@ mod tests {
     use Admission::{Admitted, Known, Rejected};
 
     #[test]
-    fn as_many_come_in_as_the_limit_leaves() {
+    fn items_are_admitted_up_to_the_limit() {
         for (limit, present, new, some, all) in [
             (5, 0, 3, 3, 3),
             (5, 3, 2, 2, 2),
@@ -183,7 +183,7 @@ mod tests {
 
     /// The hash table has the most bytes per item just above seven eighths of a power of two.
     #[test]
-    fn a_table_takes_at_most_what_is_promised() {
+    fn an_admission_takes_at_most_table_bytes_an_item() {
         for len in [917_505, 1 << 20] {
             let LookUp { items, new, places, .. } = LookUp::<(u64, &[u8])>::of(len).unwrap();
             let own = items.capacity() * size_of::<Option<u32>>() + new.capacity() * size_of::<(u64, &[u8])>();

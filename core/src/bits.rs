@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn or_reaches_as_far_as_both() {
+    fn or_ends_with_the_shorter_slice() {
         let mut words = [1u64, 1, 1];
         or_into(&mut words, &[2]);
         assert_eq!(words, [3, 1, 1]);

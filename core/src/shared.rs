@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_passed_on_and_leave_nothing() {
+    fn errors_are_returned_and_not_pooled() {
         let pool = Pool::<u64>::new();
         assert_eq!(pool.get(0, |_| true, || Err("no")).unwrap_err(), "no");
         assert_eq!(*get(&pool, 1), 1);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share() {
+    fn threads_share_a_pool() {
         let pool = Pool::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {

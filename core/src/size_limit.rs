@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_address_space_holds_is_more_than_any_limit() {
+    fn sizes_beyond_the_address_space_are_rejected() {
         assert_eq!((array_bytes::<u32>(5), array_bytes::<u64>(1 << 62)), (20, u64::MAX));
         let rejected = try_with_capacity::<u32>(usize::MAX).map(|_| ());
         assert_eq!(rejected, Err(Error::OutOfMemory { needed_bytes: u64::MAX }));

@@ -414,7 +414,7 @@ mod tests {
 
         /// The slices cover the requested span, and at most one slice more, but never more than the window.
         #[test]
-        fn a_span_is_covered(
+        fn slices_cover_the_requested_span(
             slices in 1u32..=64, more in 0u64..100_000, now in prop_oneof![0u64..200_000, 0u64..1 << 40],
             part in 0.0..=1.0f64, ahead in 0u64..2,
         ) {

@@ -216,7 +216,7 @@ fn members_are_digested_in_no_order() {
 
 /// A partially loaded value has a different digest after each received byte.
 #[test]
-fn digests_see_how_much_has_arrived() {
+fn digests_of_partial_loads_differ_by_length() {
     fn check<T: Value>(value: &T) {
         let len = stored(value).1.len() as u64;
         let digests: BTreeSet<Digest> = (0..len).map(|end| digest_of_loading(&cut_after(value, end))).collect();

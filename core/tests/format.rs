@@ -106,7 +106,7 @@ impl SizeLimit for Recording {
 /// A regression test: a header of one megabyte created a key of 274 MB, because only the bits were counted against the
 /// limit.
 #[test]
-fn what_is_checked_is_all_that_a_filter_takes() {
+fn limits_are_checked_against_all_memory_of_a_filter() {
     // The memory of the bitmaps, plus the most that each sub-filter takes in addition.
     let taken = |filter: &BloomFilter| {
         let mut bitmaps = 0;
@@ -148,7 +148,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
 
 /// A regression test: many short members took ten times the memory that was checked against the limit.
 #[test]
-fn members_are_asked_for_with_what_finds_them() {
+fn limit_checks_of_members_include_their_index() {
     let params = |exact_limit| counting::Params { error_rate: 0.01, exact_limit, exact_bytes: 1 << 20, seed: 0 };
     for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, ClockSource::Manual).unwrap())] {
         for members in [0u32, 1, 4, 5, 200, 255, 256, 5000, 65_536] {
@@ -172,7 +172,7 @@ fn members_are_asked_for_with_what_finds_them() {
 
 /// Servers add up the sizes that values report at once. These equal the memory used.
 #[test]
-fn bytes_that_are_known_at_once_are_those_that_are_held() {
+fn reported_bytes_of_a_counter_equal_its_memory() {
     for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, ClockSource::Manual).unwrap())] {
         for members in [0u32, 3, 10, 11, 500, 5000, 100_000] {
             let params = counting::Params { error_rate: 0.01, exact_limit: 10, exact_bytes: 1 << 10, seed: 0 };
@@ -223,7 +223,7 @@ fn assert_goes_on<T: Value>(value: &T, received_bytes: u64) {
 /// A transfer may be cut at any byte: within a position, within a part, or between parts and pieces of the payload.
 /// Loading continues from there.
 #[test]
-fn what_has_arrived_goes_on_from_anywhere() {
+fn loading_continues_from_any_byte() {
     // Values whose payloads have parts: segments with tags, a chain of sub-filters, and members.
     let params = counting::Params { error_rate: 0.0025, exact_limit: 0, exact_bytes: 16_384, seed: 7 };
     let estimate = windowed_counter(params, 60, ClockSource::Manual, &[50_000, 60_000]);

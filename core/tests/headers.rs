@@ -388,7 +388,7 @@ fn small_payloads_may_come_out_of_line() {
 
 /// Members that are invalid, although their checksum is correct, are rejected.
 #[test]
-fn members_that_cannot_be_are_rejected() {
+fn invalid_members_are_rejected() {
     let header = counter(0.01, 2, 2).header();
     let end = header.len() - 4;
     assert_eq!(header[..11], *b"\xc1\0\x02\x01\x02\x80\x80\x01\x07\x01\x09");

@@ -100,7 +100,7 @@ fn check_layouts<T: Value>(value: &T) {
 }
 
 #[test]
-fn what_arrives_takes_what_has_arrived_its_header_and_little_more() {
+fn a_partial_load_takes_little_more_than_its_bytes() {
     filters().iter().for_each(check_layouts);
     counters().iter().for_each(check_layouts);
     for filter in filters() {
@@ -112,7 +112,7 @@ fn what_arrives_takes_what_has_arrived_its_header_and_little_more() {
 }
 
 #[test]
-fn classic_filters_alone_are_whole_without_the_rest() {
+fn only_classic_filters_can_be_filled_with_zeros() {
     for filter in filters() {
         let payload = payload(&filter);
         let half = &payload[..payload.len() / 2];

@@ -114,7 +114,7 @@ fn counter(error_rate: f64, exact_limit: u32, exact_bytes: u32, slices: u32) -> 
 
 /// Exact counters have equal members, and counters that EXACT promoted have equal slots and lower bounds.
 #[test]
-fn counters_are_those_that_got_all_members() {
+fn merged_counters_equal_one_of_all_members() {
     let mut random = Random::new(68);
     for error_rate in ERRORS {
         for (exact_limit, number) in [(250, 200), (250, 260), (250, 600), (20, 300), (0, 40), (0, 600)] {

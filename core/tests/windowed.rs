@@ -82,7 +82,7 @@ fn a_dump_ends_with_its_slice() {
 /// An iterator contains the slice modulo 1,024. If this number repeats, the checksums of the chunks still detect
 /// mixed chunks.
 #[test]
-fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
+fn chunks_with_a_repeated_stamp_are_rejected() {
     let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
     let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
     let later = scan(&mut filter, 1, |filter| {
@@ -98,7 +98,7 @@ fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
 
 /// Without a window, iterators are positions only, and contain no slice.
 #[test]
-fn dumps_of_what_does_not_move_carry_no_stamp() {
+fn dumps_without_a_window_carry_no_stamp() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let filter = BloomFilter::new(layout, params(10_000, 2), &Unlimited).unwrap();
         let whole: Vec<_> = persist::dump(&filter).collect();

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_are_kept_or_broken_by_what_is_printed() {
+    fn promises_are_judged_by_the_printed_bounds() {
         let bounds = [
             Bounds::around(999.0, 3.0, 9.99, "1%"),
             Bounds::between(9_499.5, 10_499.5),

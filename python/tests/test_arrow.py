@@ -283,7 +283,7 @@ def test_each_method_of_the_interface() -> None:
         assert isinstance(answers, memoryview) and answers.tolist() == [True, False, True, *[False] * (rows - 3)]
 
 
-def test_what_a_producer_raises_is_raised() -> None:
+def test_errors_of_a_producer_are_raised() -> None:
     def fails() -> Any:
         raise KeyError("here")
 

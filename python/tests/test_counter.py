@@ -174,7 +174,7 @@ def test_windows() -> None:
     assert visitors.merge(other, now=later) and visitors.count(since=3600, now=later) == 2
 
 
-def test_windows_by_hand() -> None:
+def test_windows_are_advanced_manually() -> None:
     visitors = Counter(window=60, slices=2, manual=True)
     visitors.add("ann")
     visitors.advance(1)

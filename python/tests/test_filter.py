@@ -14,7 +14,7 @@ DAY = 86_400
 NOON = 1_800_000_000
 
 
-def test_what_was_added_is_found() -> None:
+def test_added_items_are_found() -> None:
     seen = BloomFilter(1000, 0.001)
     assert not seen
     assert seen.add("ann") is True
@@ -50,7 +50,7 @@ def test_error_rate_is_kept_beside_a_set() -> None:
     assert 0 < seen.fill_ratio < 1
 
 
-def test_it_grows_unless_expansion_is_0() -> None:
+def test_a_filter_grows_unless_expansion_is_0() -> None:
     grows = BloomFilter(10)
     grows.update(str(number) for number in range(1000))
     assert all(str(number) in grows for number in range(1000))
@@ -112,7 +112,7 @@ def test_every_protocol_of_pickle(protocol: int) -> None:
     assert pickle.loads(pickle.dumps(seen, protocol)) == seen
 
 
-def test_properties_are_what_it_was_made_with() -> None:
+def test_properties_are_those_of_the_constructor() -> None:
     seen = BloomFilter(1000, 0.001, expansion=4, seed=3)
     assert (seen.capacity, seen.error_rate, seen.expansion, seen.seed, seen.layout) == (1000, 0.001, 4, 3, "lines")
     assert (seen.window, seen.slices, seen.refresh, seen.manual) == (None, None, False, False)
@@ -126,7 +126,7 @@ def test_properties_are_what_it_was_made_with() -> None:
     assert BloomFilter(1000, window=65, slices=64).slices == 33
 
 
-def test_repr_says_what_matters() -> None:
+def test_repr_shows_parameters_and_size() -> None:
     seen = BloomFilter(1000)
     seen.add("ann")
     assert repr(seen) == f"<rollcall_redis.BloomFilter of 1000 at 0.01: 1 items, {seen.size_bytes} bytes, lines>"
@@ -162,7 +162,7 @@ def test_parameters_are_rejected_by_name(
     assert isinstance(raised.value, ValueError) and isinstance(raised.value, rollcall.Error)
 
 
-def test_windows_forget_by_the_time_given() -> None:
+def test_windows_expire_by_the_time_given() -> None:
     sent = BloomFilter(1000, window=DAY, slices=24, now=NOON)
     assert sent.add("ann", now=NOON) is True
     assert sent.add("ann", now=NOON + DAY - 1) is False
@@ -176,7 +176,7 @@ def test_windows_forget_by_the_time_given() -> None:
     assert sent.newest_slice == later // 3600
 
 
-def test_what_was_added_in_the_last_seconds() -> None:
+def test_since_finds_items_of_the_last_seconds() -> None:
     sent = BloomFilter(1000, window=DAY, slices=24, now=NOON)
     later = NOON + 7200
     assert sent.add("ann", now=NOON) and sent.add("ben", now=later)
@@ -197,7 +197,7 @@ def test_windows_run_on_the_clock_without_one() -> None:
     assert "ann" in sent and len(sent) == 1 and sent
 
 
-def test_windows_by_hand() -> None:
+def test_windows_are_advanced_manually() -> None:
     sent = BloomFilter(1000, window=60, slices=2, manual=True)
     sent.add("ann")
     assert sent.newest_slice == 0

@@ -92,7 +92,7 @@ def test_groups_may_share_a_counter() -> None:
     assert both.members() == [b"1", b"3", b"2"]
 
 
-def test_what_is_wrong_changes_nothing() -> None:
+def test_errors_of_update_groups_change_nothing() -> None:
     counter, groups, members = Counter(), pa.array(["a", "b"]), pa.array([1, 2])
     every: Any = {"a": counter, "b": counter}
     wrong: list[tuple[Any, Any, Any, type[Exception], str]] = [

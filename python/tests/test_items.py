@@ -69,7 +69,7 @@ def test_one_item_is_no_list(items: Any) -> None:
             rejected(items)
 
 
-def test_what_an_iterable_raises_is_raised() -> None:
+def test_errors_of_an_iterable_are_raised() -> None:
     def fails() -> Iterator[str]:
         yield "ann"
         raise KeyError("here")
@@ -232,7 +232,7 @@ def test_other_buffers() -> None:
         BloomFilter(10).add_many(numbers)
 
 
-def test_arrays_are_let_go_of_whatever_happens() -> None:
+def test_buffers_are_released_also_after_errors() -> None:
     data = bytearray(b"annbencem")
     with pytest.raises(ValueError):
         BloomFilter(10).update(data, width=2)
@@ -263,7 +263,7 @@ def test_structures_are_their_bytes_and_hold_no_objects() -> None:
         seen.update(np.array([("a", 1)], dtype=[("x", "O"), ("y", "<i8")]), width=16)
 
 
-def test_memory_that_is_not_there_is_an_error() -> None:
+def test_a_failed_allocation_is_an_error() -> None:
     """Runs in a process whose address space is limited to little more than it already uses."""
     program = """
 import resource

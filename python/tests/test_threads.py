@@ -44,7 +44,7 @@ def together(*works: Callable[[], None]) -> None:
         raise raised[0]
 
 
-def test_all_that_threads_add_is_found() -> None:
+def test_items_that_threads_add_are_found() -> None:
     seen = BloomFilter(THREADS * ITEMS)
     visitors = Counter()
 

@@ -136,7 +136,7 @@ def test_keys_are_kept_or_replaced(run: Run, plain: Any) -> None:
     assert plain.exists("new")
 
 
-def test_keys_that_are_no_such_value(run: Run, plain: Any) -> None:
+def test_downloads_of_other_keys_are_rejected(run: Run, plain: Any) -> None:
     plain.set("text", "x")
     plain.execute_command("LC.ADD", "visitors", "ann")
     with pytest.raises(rollcall.KeyMissingError, match="there is no key 'missing'") as raised:
@@ -264,7 +264,7 @@ def test_an_upload_that_fails_leaves_nothing(
     assert at > 6 and BloomFilter.download(plain, "key") == value
 
 
-def test_what_cannot_be_deleted_goes_by_itself(server: Any, plain: Any) -> None:
+def test_temporary_keys_that_cannot_be_deleted_expire(server: Any, plain: Any) -> None:
     class Gone(Failing):
         def execute_command(self, *args: Any, **options: Any) -> Any:
             if self.calls >= self.at:
@@ -291,7 +291,7 @@ def test_a_key_that_comes_up_meanwhile_is_kept(plain: Any) -> None:
     assert plain.get("key") == b"theirs" and plain.keys("*") == [b"key"]
 
 
-def test_a_download_of_what_changes_meanwhile_is_rejected_or_whole(plain: Any) -> None:
+def test_a_download_of_a_changing_key_is_rejected(plain: Any) -> None:
     class Growing(Failing):
         def execute_command(self, *args: Any, **options: Any) -> Any:
             self.calls += 1
@@ -330,7 +330,7 @@ def test_times_to_live_are_checked(plain: Any, ttl: float | timedelta) -> None:
         Counter().upload(plain, "key", ttl=ttl)
 
 
-def test_what_is_added_meanwhile_is_not_uploaded(plain: Any) -> None:
+def test_items_added_during_an_upload_are_not_sent(plain: Any) -> None:
     seen = filled(BloomFilter(1000), 10)
 
     class Adding(Failing):

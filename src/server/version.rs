@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_of_this_version() {
+    fn version_number_and_text_agree() {
         let [major, minor, patch] = [NUMBER / 10_000, NUMBER / 100 % 100, NUMBER % 100];
         assert!(TEXT.to_string_lossy().starts_with(&format!("{major}.{minor}.{patch}")));
     }

@@ -313,7 +313,7 @@ fn assert_memory_is_flat(run: &Run, server: &Server, before: i64, begun: &BTreeM
 
 #[test]
 #[ignore = "make chaos"]
-fn everything_at_once_loses_nothing() {
+fn a_storm_of_all_events_loses_nothing() {
     let seconds = setting("ROLLCALL_CHAOS_SECONDS", 20);
     let run = Run::new("storm");
     let tally = Tally::default();

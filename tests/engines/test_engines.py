@@ -108,7 +108,7 @@ class TestDataFusion:
 
         check(client, column, run(), run())
 
-    def test_what_an_aggregate_cannot_take_is_an_error_of_the_engine(self, context: Any) -> None:
+    def test_unsupported_columns_are_errors_of_the_engine(self, context: Any) -> None:
         for call in ("uniques_of_ids(amount)", "uniques_of_ids(CAST(id AS DOUBLE))", "uniques(uuid)"):
             with pytest.raises(Exception, match=r"Failed to coerce arguments|Cannot automatically convert"):
                 context.sql(f"SELECT {call} FROM visits").collect()

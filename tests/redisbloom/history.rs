@@ -130,7 +130,7 @@ fn known_defects_are_rejected() {
 
 /// Checks the assumption of all other tests: values and dumps that were not damaged are accepted.
 #[test]
-fn honest_values_and_dumps_are_taken() {
+fn undamaged_values_and_dumps_are_accepted() {
     let mut victim = Victim::start();
     assert_eq!(victim.restore(&honest().rdb()), Value::Okay);
     victim.client.expect("BF.INFO key FILTERS", "[3]");

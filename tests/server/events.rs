@@ -38,7 +38,7 @@ fn start() -> Server {
 }
 
 #[test]
-fn what_changes_is_reported() {
+fn every_change_sends_its_event() {
     let server = start();
     let (mut client, mut subscriber) = (server.client(), subscriber(&server));
     for (command, expected) in rows(
@@ -78,7 +78,7 @@ fn what_changes_is_reported() {
 }
 
 #[test]
-fn what_changes_nothing_is_not_reported() {
+fn commands_that_change_nothing_send_no_event() {
     let (server, mut client) = start().with_client();
     populate_for_no_change(&mut client);
     let mut subscriber = subscriber(&server);
@@ -119,7 +119,7 @@ fn rejections_are_reported_once_a_call() {
 }
 
 #[test]
-fn they_are_of_the_class_of_modules() {
+fn events_are_of_the_class_of_modules() {
     let server = Setup::default().line("notify-keyspace-events Ed").start();
     let (mut client, mut subscriber) = (server.client(), subscriber(&server));
     let reported = events(&mut client, &mut subscriber, "LC.ADD c a");

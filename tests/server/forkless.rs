@@ -29,7 +29,7 @@ fn the_option_is_set_where_the_server_knows_it() {
 /// A regression test: for a key that is being saved, the server passes null. The module treated the key as missing,
 /// so it dropped items that it had reported as added.
 #[test]
-fn a_key_in_use_is_not_a_missing_one() {
+fn a_key_being_saved_is_not_missing() {
     let (_server, mut client) = hosted("").line("appendonly yes").start().with_client();
     for line in ["BF.MADD d a b", "BF.MADD s c", "BF.INSERT k WINDOW 40 MANUAL ITEMS a"] {
         client.cmd(line);

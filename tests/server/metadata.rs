@@ -82,7 +82,7 @@ fn the_version_is_that_of_the_package_everywhere() {
 }
 
 #[test]
-fn categories_of_our_own_where_the_server_has_them() {
+fn acl_categories_hold_the_commands_of_their_family() {
     let (server, mut client) = Server::start().with_client();
     if !server.version().has_acl_categories() {
         // Older servers do not support categories of modules, and return an error.

@@ -43,7 +43,7 @@ fn beside_redisbloom_only_the_counters_load() {
 }
 
 #[test]
-fn into_a_running_server_beside_redisbloom() {
+fn a_running_server_with_redisbloom_loads_counters_alone() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let mut server = Setup::default().module_before(&peer).without_module().start();
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));

@@ -45,7 +45,7 @@ fn restored_values_are_the_same() {
 
 /// The core's test `dump_payload` tries every bit and every length.
 #[test]
-fn what_is_rejected_is_logged_in_a_line() {
+fn rejected_payloads_are_logged_in_a_line() {
     let (server, mut client) = Server::start().with_client();
     for (what, make) in VALUES {
         client.expect("FLUSHALL", "+OK");

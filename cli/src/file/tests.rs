@@ -5,7 +5,7 @@ use rollcall_core::window::Time;
 use super::{Entry, Kind, Reader, Value, Writer};
 
 #[test]
-fn nothing_is_left_of_a_file_that_was_not_finished() {
+fn an_unfinished_file_is_removed() {
     let params = counting::Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     counter.live(Time::Reached).add(b"ann", &Unlimited).unwrap();

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_can_be_typed() {
+    fn keys_are_quoted_for_redis_cli() {
         for (key, typed) in [
             (&b"user:{1}:seen"[..], "user:{1}:seen"),
             (b"", "\"\""),

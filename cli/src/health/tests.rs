@@ -50,7 +50,7 @@ fn growth_is_a_finding_from_the_fourth_on() {
 }
 
 #[test]
-fn a_rate_is_past_where_it_is_no_chance() {
+fn a_rate_is_past_beyond_three_standard_deviations() {
     let with = |items, rate| FilterFacts { items, rate: Some(rate), error_rate: Some(0.01), ..FilterFacts::new(KEY) };
     // The bound is three standard deviations of 1.73 / sqrt(items), or 5 % from 10,764 items on.
     for (items, rate, found) in [
@@ -80,7 +80,7 @@ fn a_rate_is_past_where_it_is_no_chance() {
 }
 
 #[test]
-fn only_what_cannot_grow_is_full() {
+fn only_filters_that_cannot_grow_are_full() {
     let with = |items, grows| FilterFacts { items, capacity: 1000, grows, ..FilterFacts::new(KEY) };
     for (items, found) in [
         (899, vec![]),
@@ -162,7 +162,7 @@ fn an_empty_volatile_key_that_does_not_expire_is_idle() {
 /// A regression test: the finding suggested reserving a key in place of a volatile one. The reserved key never expired,
 /// and its window began empty.
 #[test]
-fn nothing_is_made_to_replace_a_window_at_once() {
+fn advice_replaces_no_windowed_key_at_once() {
     let filter = FilterFacts {
         items: 81_234,
         sub_filters: 5,

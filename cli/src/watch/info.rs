@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_and_what_is_missing_stays_so() {
+    fn missing_fields_of_info_are_none() {
         let reply = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nuptime_in_seconds:7\r\n\r\n# Memory\r\n\
                      used_memory:990\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n\
                      # Replication\r\nrole:slave\r\n# rollcall\r\n\

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_what_is_first_now_is_no_other() {
+    fn others_are_bounded_and_exclude_the_first_rows() {
         let mut others = Others::default();
         let none = Rows::default();
         let rows = (0..50).map(|name| row(name, true)).collect();

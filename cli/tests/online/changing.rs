@@ -230,7 +230,7 @@ fn an_old_value_of_a_key_that_is_gone_is_named() {
 
 /// While clients write, keys may come and go: they are named, and change the exit code only if they lack items.
 #[test]
-fn what_differs_while_clients_write_is_named() {
+fn differences_while_clients_write_are_named() {
     let (server, other) = (Server::start(), Server::start());
     fill(&mut server.client());
     let (ended, named) = copied((&server, &other), &["--while-written"], |here, _| {

@@ -7,7 +7,7 @@ use crate::{started, tool, tool_with, url};
 use rollcall_testkit::{Server, Setup};
 
 #[test]
-fn what_went_wrong_is_said_with_what_to_do() {
+fn connection_errors_say_what_to_do() {
     let server = Server::start();
     let (mut client, port) = (server.client(), server.port());
     client.expect("ACL SETUSER reader on >secret ~* +@read +scan +type +select -memory", "+OK");
@@ -106,7 +106,7 @@ fn an_address_needs_no_scheme() {
 }
 
 #[test]
-fn a_socket_is_a_way_in() {
+fn the_tool_connects_over_a_unix_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");
     let server = Setup::default().line(&format!("unixsocket {}", socket.display())).start();
@@ -116,7 +116,7 @@ fn a_socket_is_a_way_in() {
 }
 
 #[test]
-fn tls_is_a_way_in() {
+fn the_tool_connects_over_tls() {
     let folder = tempfile::tempdir().expect("a folder");
     certificates(folder.path());
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
@@ -243,7 +243,7 @@ fn the_rights_that_the_document_names_are_enough() {
 
 /// A regression test: `top` and the exporter marked every key as recently used, which affects LRU and LFU eviction.
 #[test]
-fn reading_is_no_use_of_a_key() {
+fn reading_does_not_mark_keys_as_used() {
     let (server, mut client, to) = started();
     // With these options, the LFU counter grows with every use and never decays.
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");

@@ -45,7 +45,7 @@ const OURS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn everything_of_ours_goes_to_another_server_of_ours() {
+fn copy_moves_every_kind_of_value() {
     let (one, other) = (Server::start(), Server::start());
     let mut client = one.client();
     classic(&mut client, " LAYOUT classic");

@@ -87,7 +87,7 @@ fn answers_are_for_this_page_alone() {
 }
 
 #[test]
-fn the_state_is_what_the_server_has() {
+fn the_state_has_the_rows_and_findings_of_top() {
     let (_server, mut client, to) = started();
     add_grown(&mut client);
     client.expect("BF.RESERVE fixed 0.01 100 NONSCALING", "+OK");

@@ -5,7 +5,7 @@ use rollcall_testkit::Server;
 
 /// A regression test: commands exited with 0 although they found nothing to work on, or left something out.
 #[test]
-fn nothing_that_was_done_is_no_success() {
+fn a_command_without_work_is_no_success() {
     let (server, other, empty) = (Server::start(), Server::start(), Server::start());
     let mut client = server.client();
     client.expect_each(
@@ -88,7 +88,7 @@ fn nothing_that_was_done_is_no_success() {
 
 /// A regression test: `compare` printed a large difference as `+124988850.00 %`.
 #[test]
-fn numbers_are_those_of_people() {
+fn large_numbers_are_printed_with_commas() {
     let (server, mut client) = Server::start().with_client();
     rollcall_testkit::add_many(&mut client, "LC.ADD visitors", "visitor:", 0..30_000);
     client.expect("SADD few a b", "2");

@@ -287,7 +287,7 @@ fn a_server_that_closes_or_falls_silent_is_down() {
 }
 
 #[test]
-fn a_wrong_password_is_said() {
+fn a_wrong_password_is_reported() {
     let server = Server::start();
     server.client().expect("CONFIG SET requirepass right", "+OK");
     let at = name(&server);

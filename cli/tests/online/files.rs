@@ -21,7 +21,7 @@ fn filled() -> (Server, tempfile::TempDir) {
 }
 
 #[test]
-fn what_is_dumped_is_loaded_the_same() {
+fn a_dumped_value_loads_unchanged() {
     let (server, folder) = filled();
     let (mut client, to) = (server.client(), url(&server));
     for key in ["big", "counter"] {

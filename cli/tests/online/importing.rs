@@ -38,7 +38,7 @@ fn lines_of_files_and_of_standard_input_are_added() {
 }
 
 #[test]
-fn what_is_rejected_says_how_many_lines_are_in() {
+fn errors_of_import_say_how_many_lines_are_in() {
     let (_server, mut client, to) = started();
     client.expect("BF.RESERVE full 0.01 1000 NONSCALING", "+OK");
     let args = ["import", "-", "full", "--batch", "100", "--pipeline", "2", "--url", &to];

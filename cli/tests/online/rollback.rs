@@ -83,7 +83,7 @@ fn ours() -> Server {
 }
 
 #[test]
-fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not() {
+fn copy_moves_nothing_until_the_writers_stop() {
     let (server, theirs) = (ours(), peer_server());
     let service = Service::default();
     std::thread::scope(|scope| {

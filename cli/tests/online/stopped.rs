@@ -183,7 +183,7 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
 /// A regression test: the temporary key of a killed tool stayed without a time to live if the value in it was
 /// complete.
 #[test]
-fn what_is_left_of_a_killed_command_has_a_time_to_live() {
+fn temporary_keys_of_a_killed_command_expire() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     large(&mut client);

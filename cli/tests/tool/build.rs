@@ -115,7 +115,7 @@ fn a_counter_is_the_one_that_the_items_make() {
 /// A regression test: `build counter` reported an estimate above the number of items, and did not call it an
 /// estimate.
 #[test]
-fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
+fn build_reports_distinct_items_or_an_estimate() {
     let folder = Folder::new();
     let lines = |number: u64| (0..number).map(|number| format!("item {number}\n")).collect::<String>();
     folder.write("few", lines(100).repeat(2));

@@ -20,7 +20,7 @@ fn folder() -> Folder {
 
 /// A regression test: commands exited with 0 although they found nothing to work on.
 #[test]
-fn nothing_that_was_done_is_no_success() {
+fn a_command_without_work_is_no_success() {
     let folder = folder();
     for (arguments, code, said) in [
         ("check filter none", 4, "no items to look for"),
@@ -38,7 +38,7 @@ fn nothing_that_was_done_is_no_success() {
 }
 
 #[test]
-fn an_answer_that_does_not_arrive_is_a_failure() {
+fn output_that_cannot_be_written_is_a_failure() {
     let folder = folder();
     for arguments in lines(
         "--help; --version; plan --help; plan filter 10; --json plan filter 10; plan counter 10
@@ -57,7 +57,7 @@ fn an_answer_that_does_not_arrive_is_a_failure() {
 
 /// A reader such as `head` may close the pipe early; that is no failure.
 #[test]
-fn an_answer_that_nobody_wants_to_read_to_its_end_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let folder = folder();
     for arguments in ["completions zsh", "--help", "info filter"] {
         let mut child = folder.command(arguments).spawn().unwrap();

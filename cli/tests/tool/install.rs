@@ -21,7 +21,7 @@ fn a_file_is_copied_replaced_and_executable() {
 }
 
 #[test]
-fn what_cannot_be_copied_leaves_nothing() {
+fn a_failed_install_leaves_nothing() {
     let folder = Folder::new();
     folder.write("file", "");
     fs::create_dir(folder.path("modules")).unwrap();

@@ -48,7 +48,7 @@ fn filters_take_what_was_planned() {
 }
 
 #[test]
-fn filters_that_forget_take_what_was_planned() {
+fn windowed_filters_take_what_was_planned() {
     let folder = Folder::new();
     for (options, windowing, expansion) in [
         ("--window 1d", Windowing::new(86_400, 4, ClockSource::System, false), 2),
@@ -148,7 +148,7 @@ fn plans_beyond_the_default_limit_are_warned_of() {
 }
 
 #[test]
-fn tables_and_commands_are_for_people() {
+fn plans_are_printed_as_tables_and_commands() {
     let folder = Folder::new();
     let out = folder.run("plan filter 1M 10M --error 0.1% --keys 1M --seed 9").out;
     assert!(out.contains("RedisBloom") && out.contains("1,000,000 keys"), "{out}");

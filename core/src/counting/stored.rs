@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_asked_for_what_it_will_take() {
+    fn loading_checks_the_size_of_the_loaded_counter() {
         for members in [300, 3000, 50_000] {
             let counter = counter(params(RATES[2], 250), 0..members);
             let (form, payload) = (CounterForm::of(&counter), encode(&counter));

@@ -274,7 +274,10 @@ proptest! {
 
     /// A batch has the same outcome as its items one by one.
     #[test]
-    fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
+    fn a_batch_equals_its_items_one_by_one(
+        items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8),
+        slices in 0..SLICES.len(),
+    ) {
         let window = window(SLICES[slices], ClockSource::Manual);
         let new = || Counter::new(params(10, 0.05)).unwrap().with_window(window, 0).unwrap();
         let (mut one_by_one, mut at_once, mut added, mut slice) = (new(), new(), new(), 0);
@@ -348,7 +351,7 @@ fn a_source_without_live_members_changes_no_form() {
 
 /// Slices near the largest number work like all others.
 #[test]
-fn the_last_slices_are_slices_too() {
+fn slices_near_the_largest_number_work() {
     let last = u64::MAX;
     for (clock_source, newest) in [
         (ClockSource::Manual, 1 << 63),

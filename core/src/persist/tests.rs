@@ -58,7 +58,7 @@ fn same(a: &Counter, b: &Counter) -> bool {
 }
 
 #[test]
-fn segments_that_cannot_be_leave_what_came_before() {
+fn invalid_segments_keep_the_bytes_before_them() {
     let counter = counter(params(0.0025, 0), 3000);
     let payload = counter.payload_part();
     let mut loading = begin(&counter);
@@ -102,7 +102,7 @@ fn estimates_are_inline() {
 }
 
 #[test]
-fn members_that_cannot_be_leave_what_came_before() {
+fn invalid_members_keep_the_bytes_before_them() {
     let mut counter = Counter::new(params(0.01, 250)).unwrap();
     for member in [&b"ann"[..], b"ben"] {
         counter.add(member, &Unlimited).unwrap();

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_zeros_and_no_more_stand_for_a_payload() {
+    fn an_inline_payload_of_zeros_is_bounded() {
         let zeros = |num_bytes| read(&mut HeaderReader::plain(&[GOLOMB_RICE, 0]), 8 * num_bytes);
         assert_eq!(zeros(READ_MAX_BYTES), Ok(Some(Cow::Owned(vec![0; READ_MAX_BYTES as usize]))));
         let expected = "at most 1048576 bytes in Golomb-Rice code";

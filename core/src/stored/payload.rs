@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_ends_anywhere() {
+    fn a_payload_may_be_cut_at_any_byte() {
         let bitmaps = bitmaps(4);
         let whole = bitmaps.concat();
         for len in 0..=whole.len() {

@@ -34,7 +34,7 @@ fn views_of<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
 }
 
 #[test]
-fn a_union_of_members_says_what_it_needs() {
+fn errors_of_a_union_name_the_needed_bytes() {
     let [one, other] = [4000, 3000].map(|members| counter(0.01, 65_536, members));
     for counters in [[&one, &other], [&other, &one]] {
         // A list with 8 bytes for each of 256 members is to become twice as long.
@@ -46,7 +46,7 @@ fn a_union_of_members_says_what_it_needs() {
 
 /// Members and their index share one buffer that grows. Failures of small allocations are included.
 #[test]
-fn members_say_what_the_next_one_needs() {
+fn errors_of_members_name_the_needed_bytes() {
     let mut counter = counter(0.01, 65_536, 0);
     let mut grown = 0;
     for member in 0..4000u32 {
@@ -144,7 +144,7 @@ fn counters_grow_or_stay_as_they_are() {
 }
 
 #[test]
-fn counters_admit_what_they_are_to_or_nothing() {
+fn counters_admit_or_stay_as_they_are() {
     let [windowed, ..] = windowed_counters();
     for (counter, limit) in [(counter(0.01, 65_536, 2_000), 2_400), (windowed, 4_020)] {
         let (items, terms) = (items(500), Terms { limit, all: false, dry_run: false });

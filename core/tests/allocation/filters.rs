@@ -55,7 +55,7 @@ fn filters_take_items_up_to_a_failure() {
 }
 
 #[test]
-fn filters_admit_what_they_are_to_or_nothing() {
+fn filters_admit_or_stay_as_they_are() {
     let items = items(40_000);
     for filter in filters().into_iter().filter(|filter| filter.sub_filters().len() == 2) {
         for (all, dry_run) in [(false, false), (true, true)] {

@@ -193,7 +193,7 @@ fn chains_longer_than_ours_are_read_whole() {
 }
 
 #[test]
-fn filters_with_32_bit_hashes_are_called_what_they_are() {
+fn errors_name_redisbloom_1_and_its_32_bit_hashes() {
     let header = HeaderOf::of(&grown());
     let without_options: Vec<Field> = [&header.rdb()[..2], &header.rdb()[4..]].concat();
     let old = HeaderOf { options: Rules::NOROUND, ..header };

@@ -178,7 +178,7 @@ REJECTED: list[tuple[Any, dict[str, int], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("column", "options", "error", "message"), REJECTED, ids=range(len(REJECTED)))
-def test_what_is_no_column(
+def test_invalid_columns_are_rejected(
     rollcall: Driven, column: Any, options: dict[str, int], error: type[Exception], message: str
 ) -> None:
     for commands in (rollcall.bf, rollcall.lc):

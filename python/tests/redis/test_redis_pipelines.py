@@ -228,7 +228,7 @@ def test_rows_that_come_later_are_kept() -> None:
             bf.add("key", "item")
 
 
-def test_what_the_client_has_reset_gets_no_reply(client: Any) -> None:
+def test_commands_that_the_client_reset_get_no_reply(client: Any) -> None:
     pipe = Rollcall(client).pipeline()
     lost = pipe.lc.count("a")
     pipe.client.reset()
@@ -242,7 +242,7 @@ def test_what_the_client_has_reset_gets_no_reply(client: Any) -> None:
     assert pipe.execute() == []
 
 
-def test_what_cannot_be_executed_says_why(client: Any, library: Library) -> None:
+def test_replies_of_a_failed_transaction_raise_its_error(client: Any, library: Library) -> None:
     with Rollcall(client).pipeline(transaction=True) as pipe:
         pipe.client.watch("key")
         client.set("key", "other")

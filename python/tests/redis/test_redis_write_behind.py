@@ -174,7 +174,7 @@ EVICT = "CONFIG SET maxmemory-policy allkeys-lru; CONFIG SET maxmemory 1; SET ot
         EVICT,
     ],
 )
-def test_what_the_server_loses_is_back_with_its_next_add(client: redis.Redis, loss: str) -> None:
+def test_lost_members_return_with_their_next_add(client: redis.Redis, loss: str) -> None:
     with WriteBehind(client, "k", NEVER) as behind:
         for _ in range(3):
             behind.update(["m1", "m2"])
@@ -190,7 +190,7 @@ def test_what_the_server_loses_is_back_with_its_next_add(client: redis.Redis, lo
             wait_until(lambda: count(client) < 2)
 
 
-def test_a_server_that_is_killed_gets_what_it_had_not(killed: Callable[[], AbstractContextManager[int]]) -> None:
+def test_a_restarted_server_gets_the_members_not_sent(killed: Callable[[], AbstractContextManager[int]]) -> None:
     with killed() as port:
         client = redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
         behind = WriteBehind(client, "k", FAST)
@@ -253,7 +253,7 @@ CALLS: list[Callable[[WriteBehind], None]] = [lambda behind: behind.add("b"), Wr
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_that_members_were_left_out_is_raised(client: redis.Redis, call: Callable[[WriteBehind], None]) -> None:
+def test_members_that_were_left_out_raise_an_error(client: redis.Redis, call: Callable[[WriteBehind], None]) -> None:
     behind = WriteBehind(client, "k", FAST)
     behind.add("a")
     behind.flush()
@@ -269,7 +269,7 @@ def test_that_members_were_left_out_is_raised(client: redis.Redis, call: Callabl
     assert 2 <= count(client) <= 3
 
 
-def test_what_has_healed_is_not_raised(client: redis.Redis) -> None:
+def test_errors_that_a_retry_heals_are_not_raised(client: redis.Redis) -> None:
     behind = WriteBehind(client, "k", FAST)
     behind.add("a")
     client.delete("k")

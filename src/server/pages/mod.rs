@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_becomes_resident_and_stays_what_it_is() {
+    fn memory_becomes_resident_and_keeps_its_bytes() {
         // For this size, malloc takes new memory from the kernel. Its edges may be in physical memory already, as parts
         // of huge pages, but not its middle.
         let memory = vec![0u8; 64 << 20];

@@ -62,7 +62,7 @@ def close_slot(slot, target, nodes):
 
 
 class Routing(unittest.TestCase):
-    def test_it_is_that_of_rust(self):
+    def test_the_routing_hash_is_that_of_rust(self):
         """The Python hash equals that of Rust, for the test vectors of examples/cluster/partition.rs."""
         vectors = {
             b"": 0x2DDF_1348_E67D_DACE,
@@ -139,7 +139,7 @@ class OverCluster(unittest.TestCase):
         fields = [node.client.info("errorstats").get(f"errorstat_{error}", {}) for node in self.nodes]
         return sum(field.get("count", 0) for field in fields)
 
-    def test_nothing_is_lost_while_slots_move(self):
+    def test_slots_that_move_lose_no_items(self):
         seen, users = Partitioned("python:seen", PARTS), Partitioned("python:users", PARTS)
         filter_, counter = ClusterFilter(seen, self.cluster), ClusterCounter(users, self.cluster)
         filter_.reserve(0.01, ITEMS)
@@ -183,7 +183,7 @@ class OverCluster(unittest.TestCase):
         self.assertLess(abs(count - ITEMS), 4 * error)
         self.assertLess(error / ITEMS, 0.02 / PARTS**0.5)
 
-    def test_what_a_part_rejects_is_reported(self):
+    def test_errors_of_one_part_are_reported(self):
         parts = Partitioned("python:wrong", 4)
         filter_ = ClusterFilter(parts, self.cluster)
         self.assertEqual(filter_.add([]), [])

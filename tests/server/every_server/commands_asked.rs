@@ -60,7 +60,7 @@ fn a_query_covers_a_span() {
 }
 
 #[test]
-fn a_refusal_says_when_there_is_room() {
+fn a_rejection_says_when_there_is_room() {
     let clock = Clock::at(START);
     let (_server, mut client) = clock.setup().start().with_client();
     for family in FAMILIES {
@@ -148,7 +148,7 @@ fn members_come_with_their_ages() {
 
 /// Reads and dry runs in scripts, transactions and on replicas.
 #[test]
-fn questions_can_be_asked_anywhere() {
+fn queries_run_in_scripts_transactions_and_replicas() {
     let (server, mut client) = Server::start().with_client();
     client.cmd("LC.INSERT c WINDOW 1099511627776 ITEMS a b");
     client.cmd("BF.INSERT f WINDOW 1099511627776 ITEMS a b");

@@ -12,7 +12,7 @@ fn alone() -> Server {
 }
 
 #[test]
-fn both_load_in_either_order_and_each_answers_for_its_own() {
+fn both_modules_load_in_either_order() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for setup in
         [Setup::default().module_before(&peer), Setup::default().line(&format!("loadmodule {}", peer.display()))]
@@ -106,7 +106,7 @@ fn the_layout_of_new_filters_is_lines() {
 }
 
 #[test]
-fn the_choice_is_fixed_and_rewritten() {
+fn the_option_commands_is_immutable_and_rewritten() {
     let (mut server, mut client) = Setup::default().line("rollcall.commands beside").start().with_client();
     assert!(error_text(&client.cmd("CONFIG SET rollcall.commands all")).is_some());
     client.expect("CONFIG REWRITE", "+OK");
@@ -153,7 +153,7 @@ fn counters_alone_reject_filters_of_clients_in_a_line() {
 }
 
 #[test]
-fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
+fn values_that_a_mode_does_not_serve_are_reported() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let reported = |server: &Server| {
         server.module_log().into_iter().filter(|line| line.contains("kept and saved")).collect::<Vec<_>>()

@@ -86,7 +86,7 @@ fn categories_are_those_of_the_module_that_has_bf() {
 }
 
 #[test]
-fn a_user_may_be_given_one_of_them() {
+fn a_user_may_be_given_one_name_alone() {
     for args in ["commands beside", "commands all"] {
         let server = Server::with_args(args);
         let mut user = server.client_as("adder", "~a:* -@all +rf.add");
@@ -102,7 +102,7 @@ fn a_user_may_be_given_one_of_them() {
 }
 
 #[test]
-fn what_the_client_typed_is_what_is_shown() {
+fn logs_and_statistics_show_the_name_as_sent() {
     let (server, mut client) =
         Setup::default().line("appendonly yes").line("slowlog-log-slower-than 0").start().with_client();
     client.expect("BF.ADD f a", "1");

@@ -42,7 +42,7 @@ fn a_window_that_the_key_lacks_is_an_error() {
 /// What is not given is not compared, slices are compared as creation rounds them, and MANUAL never is: ADVANCE CLOCK
 /// may have ended it. Options that typed clients always send stay ignored.
 #[test]
-fn what_is_equal_or_left_out_is_accepted() {
+fn equal_or_omitted_window_options_are_accepted() {
     let (_server, mut client) = Server::start().with_client();
     for family in FAMILIES {
         let (rounds, to) = if family == "BF" { (60, 33) } else { (200, 128) };

@@ -49,7 +49,7 @@ fn keys_that_exist_keep_their_time() {
 }
 
 #[test]
-fn times_that_cannot_be_are_rejected() {
+fn invalid_expire_times_are_rejected() {
     let (_server, mut client) = Server::start().with_client();
     for command in lines(CREATING) {
         for (options, error) in [

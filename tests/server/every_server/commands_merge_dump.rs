@@ -29,7 +29,7 @@ fn kinds() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'stat
 }
 
 #[test]
-fn it_is_merge_with_values_instead_of_keys() {
+fn mergedump_equals_a_merge_of_keys() {
     let (_server, mut client) = Server::start().with_client();
     for (family, name, lines) in kinds() {
         client.cmd("FLUSHALL");
@@ -98,7 +98,7 @@ fn payloads_of_every_server_are_merged() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_nothing_changes() {
+fn a_rejected_mergedump_names_the_cause_and_changes_nothing() {
     let (_server, mut client) = Server::start().with_client();
     for line in
         ["LC.ADD counter a b", "BF.ADD filter a", "RPUSH list a", "SET text a", "LC.INSERT seeded SEED 9 ITEMS x"]
@@ -172,7 +172,7 @@ fn what_is_wrong_is_named_and_nothing_changes() {
 }
 
 #[test]
-fn a_new_key_is_as_a_merge_makes_it() {
+fn mergedump_creates_keys_like_a_merge() {
     let (_server, mut client) = Server::with_args("auto-create no").with_client();
     for line in ["LC.INSERT forgets WINDOW 40 VOLATILE ITEMS a", "LC.INSERT plain ERROR 0.02 EX 100 ITEMS a"] {
         client.cmd(line);
@@ -186,7 +186,7 @@ fn a_new_key_is_as_a_merge_makes_it() {
 }
 
 #[test]
-fn replicas_files_and_events_get_what_a_merge_gives() {
+fn mergedump_reaches_replicas_files_and_events_like_a_merge() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
     client.cmd("CONFIG SET notify-keyspace-events KEAd");
@@ -221,7 +221,7 @@ fn replicas_files_and_events_get_what_a_merge_gives() {
 
 /// RESTORE replaces any key by anything, so it is among the dangerous commands. MERGEDUMP adds to a value of its type.
 #[test]
-fn it_is_no_dangerous_command() {
+fn mergedump_is_no_dangerous_command() {
     let (server, mut client) = Server::start().with_client();
     client.cmd("LC.ADD counter a");
     let payload = client.dump("counter");

@@ -9,7 +9,7 @@ const ESTIMATES: &str =
     "-ERR counter holds an estimate: members are kept only up to its EXACT limit of 2 members and 16384 bytes";
 
 #[test]
-fn members_go_and_the_key_stays() {
+fn removing_members_keeps_the_key() {
     let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value";
     session(&[
         ("LC.REM missing a b", "0", "0"),
@@ -56,7 +56,7 @@ fn a_removed_member_makes_room() {
 
 /// Only removed members are replicated, and nothing if none was removed.
 #[test]
-fn only_what_was_removed_is_sent() {
+fn only_removed_members_are_replicated() {
     let mut server = appending(Setup::default().line("notify-keyspace-events KEA"));
     let (mut client, mut subscriber) = (server.client(), subscriber(&server));
     client.expect("LC.ADD k a b c d e f g", "7");

@@ -52,7 +52,7 @@ fn replies_have_their_types() {
 }
 
 #[test]
-fn what_is_not_of_the_grammar_is_named() {
+fn bad_syntax_of_set_operations_is_named() {
     let (_server, mut client) = Server::start().with_client();
     client.expect("LC.RESERVE w WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.ADD plain a", "1");

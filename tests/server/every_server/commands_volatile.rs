@@ -36,7 +36,7 @@ fn start(now: u64) -> (Clock, Server, Client) {
 }
 
 #[test]
-fn a_key_lives_while_it_remembers_anything_and_no_longer() {
+fn a_volatile_key_expires_with_its_last_item() {
     for (family, form) in FAMILIES.iter().flat_map(|family| [(family, 0), (family, 1)]) {
         let (clock, server, mut client) = start(START + 7);
         let exists = format!("{family}.EXISTS k a");
@@ -64,7 +64,7 @@ fn a_key_lives_while_it_remembers_anything_and_no_longer() {
 }
 
 #[test]
-fn it_is_set_once_a_slice_behind_what_moved_it() {
+fn the_expiry_is_set_once_a_slice_after_the_advance() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         let [insert, admit] = writing(family, "a");
@@ -128,7 +128,7 @@ fn each_expiry_is_reported() {
 }
 
 #[test]
-fn it_is_set_even_if_an_item_fails_afterwards() {
+fn the_expiry_is_set_even_if_an_item_fails() {
     let (many, large) = ((0..2000).map(|number| format!("y{number}")).collect::<Vec<_>>(), "x".repeat((1 << 20) - 100));
     for (family, options, failing) in [
         ("BF", "CAPACITY 1000 EXPANSION 20000", many.iter().map(String::as_str).collect()),
@@ -158,7 +158,7 @@ fn it_is_set_even_if_an_item_fails_afterwards() {
 }
 
 #[test]
-fn what_is_set_manually_holds_until_the_next_move() {
+fn a_manual_expiry_holds_until_the_next_advance() {
     for family in FAMILIES {
         let (clock, _server, mut client) = start(START);
         client.run(&writing(family, "a")[0]);
@@ -194,7 +194,7 @@ fn what_is_set_manually_holds_until_the_next_move() {
 /// Two values that differ only in the flag have different digests. A key that moves to another server keeps the flag
 /// and the expiry.
 #[test]
-fn the_flag_is_part_of_the_value() {
+fn the_volatile_flag_is_part_of_the_value() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         client.run(&writing(family, "a")[0]);
@@ -215,7 +215,7 @@ fn the_flag_is_part_of_the_value() {
 }
 
 #[test]
-fn a_merge_goes_by_the_destination() {
+fn a_merge_keeps_the_volatile_flag_of_the_destination() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         let lasting = WINDOW.replace(" VOLATILE", "");
@@ -246,7 +246,7 @@ fn a_merge_goes_by_the_destination() {
 }
 
 #[test]
-fn a_dump_is_as_it_was_and_one_that_is_over_vanishes() {
+fn loading_keeps_the_expiry_and_drops_expired_keys() {
     for family in FAMILIES {
         let (clock, server, mut client) = start(START);
         client.run(&writing(family, "a")[0]);
@@ -266,7 +266,7 @@ fn a_dump_is_as_it_was_and_one_that_is_over_vanishes() {
 }
 
 #[test]
-fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
+fn the_expiry_survives_restarts_and_failover() {
     let lines = FAMILIES.map(|family| writing(family, "a")[0].replace(" k ", &format!(" {family} ")));
     let clock = Clock::at(START);
     let mut pair = Pair::of(clock.setup().line("appendonly yes"), clock.setup());
@@ -300,7 +300,7 @@ fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
 }
 
 #[test]
-fn it_needs_a_window_on_the_clock_and_options_in_each_call() {
+fn volatile_needs_the_system_clock_and_insert_or_admit() {
     let (_server, mut client) = Server::start().with_client();
     for family in FAMILIES {
         let parameters = if family == "BF" { "0.01 100" } else { "" };

@@ -86,7 +86,7 @@ const CREATED: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn it_equals_single_items() {
+fn packed_items_equal_single_items() {
     let clock = Clock::at(1_700_000_000);
     let pair = Pair::of(clock.setup().line("appendonly yes").line("appendfsync always"), Setup::default());
     let (mut client, mut client3) = (pair.primary.client(), pair.primary.client3());
@@ -134,7 +134,7 @@ fn it_equals_single_items() {
 
 /// Counts of items in INFO are those of single items.
 #[test]
-fn items_are_counted_as_single_ones() {
+fn packed_items_are_counted_as_single_ones() {
     let mut counts = Vec::new();
     for packs in [true, false] {
         let (_server, mut client) = Server::start().with_client();

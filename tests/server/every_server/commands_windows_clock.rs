@@ -69,7 +69,7 @@ fn reads_skip_expired_items_and_write_nothing() {
 }
 
 #[test]
-fn changes_advance_first_and_others_do_not() {
+fn only_commands_with_an_effect_advance_a_window() {
     for family in FAMILIES {
         let clock = Clock::at(START);
         let (server, mut client) = start(&clock, family, WINDOW);

@@ -108,7 +108,7 @@ fn a_change_of_the_option_applies_to_new_filters() {
 /// Filters are replaced, freed, moved, saved and loaded while their pages become huge, and stay what they are without
 /// the option.
 #[test]
-fn nothing_else_changes() {
+fn huge_pages_change_no_reply_or_value() {
     let Some(with) = start() else { return };
     let mut servers = [with, Server::start()];
     let mut clients = servers.each_ref().map(Server::client);
@@ -178,7 +178,7 @@ const SET: &str = r#"as_root=; [ "$(id -u)" = 0 ] || as_root="--user --map-root-
         cd "$OLDPWD" && exec "$@"' sh "$@""#;
 
 #[test]
-fn what_forbids_huge_pages_is_said() {
+fn settings_that_forbid_huge_pages_are_reported() {
     let probe = tempfile::tempdir().expect("a temporary directory");
     fs::write(probe.path().join("setting"), "").expect("a file");
     if !may_set(probe.path()) {

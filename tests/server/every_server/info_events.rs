@@ -129,7 +129,7 @@ fn errors_are_counted_by_their_reason() {
 }
 
 #[test]
-fn what_waits_to_be_freed_is_reported_until_it_is() {
+fn memory_waiting_to_be_freed_is_reported() {
     let (_server, mut client) = Server::start().with_client();
     client.expect("BF.RESERVE large 0.01 100000000", "+OK");
     assert!(figures(&mut client)["filters_lines_bytes"] > 100_000_000);

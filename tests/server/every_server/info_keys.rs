@@ -31,7 +31,7 @@ fn make_idle(client: &mut Client, key: &str) {
 }
 
 #[test]
-fn facts_do_not_make_a_key_look_used_often() {
+fn info_and_debug_do_not_raise_the_frequency() {
     let (_server, mut client) = Server::start().with_client();
     // With these options, every use counts, and the counter never decays.
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
@@ -58,7 +58,7 @@ fn check_idle(client: &mut Client, commands: &[&str], is_use: bool) {
 }
 
 #[test]
-fn facts_do_not_make_a_key_look_used_lately() {
+fn info_and_debug_do_not_reset_the_idle_time() {
     let (_server, mut client) = Server::start().with_client();
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
@@ -69,7 +69,7 @@ fn facts_do_not_make_a_key_look_used_lately() {
 
 /// Servers count a command that opens a module's key for writing as a change, unless the module opts out.
 #[test]
-fn what_changes_nothing_does_not_make_a_key_the_newest() {
+fn commands_that_change_nothing_keep_the_lrm_time() {
     let (server, mut client) = Server::start().with_client();
     if client.cmd("CONFIG SET maxmemory-policy allkeys-lrm") != Value::Okay {
         println!("skipped: {:?} does not evict by the last change", server.version());

@@ -197,7 +197,7 @@ fn without_eviction_full_memory_is_the_servers_error() {
 }
 
 #[test]
-fn what_the_slack_does_not_hold_is_rejected_before_it_is_allocated() {
+fn filters_beyond_the_slack_are_rejected_before_allocation() {
     for policy in EVICTING.into_iter().chain(["noeviction"]) {
         let (mut server, mut client) =
             Setup::default().line(&format!("maxmemory-policy {policy}")).start().with_client();

@@ -54,7 +54,7 @@ fn files_are_written_when_asked_for() {
 }
 
 #[test]
-fn files_of_old_are_loaded() {
+fn golden_files_are_loaded() {
     let digests_of_old = fs::read_to_string(golden("digests.txt")).expect("the digests");
     assert_eq!(digests_of_old.lines().count(), KINDS.len() + 5);
     for (name, as_name, appendonly) in [
@@ -71,7 +71,7 @@ fn files_of_old_are_loaded() {
 
 /// New values must be equal to the values in the golden files.
 #[test]
-fn values_are_made_as_of_old() {
+fn new_values_equal_the_golden_values() {
     let server = Server::start();
     populate(&mut server.client());
     let digests_of_old = fs::read_to_string(golden("digests.txt")).expect("the digests");

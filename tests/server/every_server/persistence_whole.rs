@@ -24,7 +24,7 @@ fn digests(client: &mut Client, keys: usize) -> Vec<String> {
 /// A regression test: rounding while halving a very low error rate created a key that kept the server from starting
 /// again.
 #[test]
-fn whatever_is_accepted_is_loaded_again() {
+fn every_accepted_creation_is_loaded_again() {
     let (mut server, mut client) = Setup::default().line("appendonly no").start().with_client();
     let mut keys = 0;
     for creation in creations() {

@@ -66,7 +66,7 @@ fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
 }
 
 #[test]
-fn what_changes_nothing_is_not_sent_nor_counted() {
+fn a_command_that_changes_nothing_is_not_replicated() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
     populate_for_no_change(&mut client);

@@ -97,7 +97,7 @@ fn assert_no_error(line: &str, reply: &Value) {
 }
 
 #[test]
-fn all_that_redisbloom_takes_arrives() {
+fn commands_of_a_redisbloom_primary_are_obeyed() {
     let Some(peer) = peer() else { return };
     let (theirs, mut replica, strict) = (primary(&peer), ours().start(), ours().start());
     replica.replicate(&theirs);
@@ -197,7 +197,7 @@ fn chunks_in_any_order_arrive() {
 }
 
 #[test]
-fn what_names_no_layout_is_made_classic_also_beyond_our_ranges() {
+fn obeyed_creations_without_a_layout_are_classic() {
     let aof = aof_of(&[
         "BF.RESERVE wide 0.01 10 EXPANSION 32769",
         "BF.RESERVE within 0.01 10 EXPANSION 32768 foo",
@@ -229,7 +229,7 @@ fn what_names_no_layout_is_made_classic_also_beyond_our_ranges() {
 }
 
 #[test]
-fn what_no_memory_holds_is_rejected_and_the_server_goes_on() {
+fn obeyed_creations_beyond_memory_leave_the_server_up() {
     let aof = aof_of(&[
         "BF.RESERVE before 0.01 10",
         "BF.RESERVE huge 0.01 1125899906842624",

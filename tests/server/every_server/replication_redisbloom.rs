@@ -80,7 +80,7 @@ pub fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
 }
 
 #[test]
-fn a_file_is_loaded_and_kept() {
+fn an_rdb_file_of_redisbloom_is_loaded_and_kept() {
     let Some(peer) = peer() else { return };
     let theirs = peer_server(&peer);
     populate(&mut theirs.client());

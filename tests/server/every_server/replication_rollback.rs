@@ -17,7 +17,7 @@ fn type_of(client: &mut Client, key: &str) -> String {
 }
 
 #[test]
-fn our_file_is_one_of_redisbloom() {
+fn redisbloom_loads_our_rdb_file() {
     let Some(peer) = peer() else { return };
     let (server, mut client) = ours().start().with_client();
     populate(&mut client);
@@ -29,7 +29,7 @@ fn our_file_is_one_of_redisbloom() {
 }
 
 #[test]
-fn our_aof_is_loaded_there() {
+fn redisbloom_loads_our_aof() {
     let Some(peer) = peer() else { return };
     let (server, mut client) = ours().line("aof-use-rdb-preamble no").start().with_client();
     populate(&mut client);

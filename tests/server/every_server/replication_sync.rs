@@ -42,7 +42,7 @@ fn a_new_replica_gets_everything() {
 }
 
 #[test]
-fn old_data_gives_way_to_new() {
+fn a_sync_replaces_the_data_of_a_replica() {
     for load in ["disabled", "swapdb"] {
         let (one, two) = (Server::start(), Server::start());
         populate(&mut one.client());

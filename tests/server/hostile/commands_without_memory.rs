@@ -199,7 +199,7 @@ fn load_fails(client: &mut Client, from: &str) {
 
 /// If the system gives no more memory, the server must not end, and no command may be half done.
 #[test]
-fn what_the_system_does_not_give_is_an_error() {
+fn exhausted_system_memory_is_an_error() {
     let setup = Setup::default().args("max-key-bytes 1099511627776").line("activedefrag no");
     let mut server = setup.script(&format!(r#"ulimit -S -v {SPACE_KIB}; exec "$@""#)).start();
     let mut client = server.client();

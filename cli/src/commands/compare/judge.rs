@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_and_shares_are_of_all() {
+    fn histogram_and_quantiles_cover_all_counters() {
         let counters = counters(&[-9.0, -0.2, 0.2, 1.5, 3.9]);
         assert_eq!(counters.histogram.iter().sum::<usize>(), 5);
         assert_eq!((counters.histogram[0], counters.histogram[15]), (1, 1));

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_server_is_given_what_ends_it() {
+    fn values_that_a_server_cannot_load_are_rejected() {
         let ours = Serves { filters: true, lines: true, own_filters: true, counters: true };
         let beside = Serves { own_filters: false, ..ours };
         let redisbloom = Serves { lines: false, counters: false, ..beside };

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_week_fits_and_the_present_is_whole() {
+    fn a_week_fits_and_recent_samples_are_complete() {
         let mut ring = Ring::<1>::new();
         let end = 8 * 86_400;
         for at in (0..=end).step_by(5) {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_are_far_apart_are_all_kept() {
+    fn samples_that_are_far_apart_are_all_kept() {
         let mut ring = Ring::<1>::new();
         (0..MOST as u64).for_each(|look| ring.push(look * 3600, [0.0]));
         assert_eq!(ring.since(0).count(), MOST);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_section_is_that_of_the_document() {
+    fn findings_md_equals_its_section_of_the_document() {
         let document = include_str!("../../../../docs/monitoring.md");
         let start = document.find("## Findings\n").unwrap();
         let section = document[start..].split("\n## ").next().unwrap();

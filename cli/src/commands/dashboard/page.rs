@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_whole_and_asks_nobody_else() {
+    fn the_page_loads_nothing_from_other_hosts() {
         let Page { html, policy } = Page::new();
         assert!(!html.contains(STYLE_MARK) && !html.contains(SCRIPT_MARK));
         assert_eq!(html.matches("<script").count(), 1);

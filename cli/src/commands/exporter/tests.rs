@@ -24,7 +24,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_document_has_every_metric_and_nothing_else_has_others() {
+fn metrics_are_documented_and_alerts_use_no_others() {
     let names: BTreeSet<String> = ALL.iter().map(Metric::sample).collect();
     assert_eq!(names.len(), ALL.len(), "two metrics have one name");
     assert_eq!(named(DOCUMENT), names);
@@ -106,7 +106,7 @@ fn samples_of_a_metric_stand_together_and_labels_are_escaped() {
 }
 
 #[test]
-fn help_can_be_written_as_it_is() {
+fn help_texts_need_no_escaping() {
     for metric in ALL {
         assert!(!metric.help.is_empty() && !metric.help.contains(['\\', '"', '\n']), "{}", metric.name);
     }

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_no_room_that_is_not_used() {
+    fn a_list_of_sub_filters_has_no_spare_capacity() {
         let mut filter = BloomFilter::from_sub_filters(sub_filters(1..=1)).unwrap();
         check(&filter, 1);
         for (more, len) in [(2..=2, 2), (3..=3, 3), (4..=6, 6)] {

@@ -278,7 +278,7 @@ proptest! {
 }
 
 #[test]
-fn the_longest_chains_are_one_by_one() {
+fn lists_fill_the_longest_chains_as_one_by_one() {
     // One item in a hundred is known already.
     let items: Vec<u16> = (0..1500).map(|i| i * 7 % 1485).collect();
     for layout in [BitLayout::Lines, BitLayout::Classic] {

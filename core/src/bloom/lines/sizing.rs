@@ -347,7 +347,7 @@ mod tests {
 
     /// A filter counts fewer items than it holds, because it takes some new items for known ones.
     #[test]
-    fn items_that_do_not_count_are_few_where_the_count_serves() {
+    fn false_positives_leave_few_items_uncounted() {
         let (capacity, step) = (1_000_000.0, 100.0);
         let shape = geometry(COUNT_SERVES_UP_TO, 1_000_000).unwrap();
         let (mut items, mut counted) = (0.0, 0.0);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_results() {
+    fn extreme_parameters_give_a_shape_or_an_error() {
         let smallest = f64::from_bits(1);
         let largest = 1.0 - f64::EPSILON / 2.0;
         for error_rate in [smallest, f64::MIN_POSITIVE, 1e-300, 0.5, 0.999_999, largest] {

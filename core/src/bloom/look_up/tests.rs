@@ -22,7 +22,7 @@ fn full_sub_filters(len: u32) -> Vec<SubFilter> {
 }
 
 #[test]
-fn even_sub_filters_answer_one_by_one() {
+fn sub_filters_of_one_size_answer_as_one_by_one() {
     for error_rate in [0.3, 0.05, 1e-3, 1e-6] {
         for len in [1, 2, 3, 5, 8, 9, 12, 13, 17, 21] {
             let mut sub_filters = Vec::new();
@@ -51,7 +51,7 @@ fn even_sub_filters_answer_one_by_one() {
 
 /// Sub-filters of one size and of several, so large that they are prefetched.
 #[test]
-fn far_sub_filters_answer_one_by_one() {
+fn prefetched_sub_filters_answer_as_one_by_one() {
     for growth in [0, 10_000] {
         let mut sub_filters = Vec::new();
         for index in 0..12 {

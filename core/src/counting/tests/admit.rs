@@ -39,7 +39,7 @@ fn an_estimate_admits_again_once_its_members_have_expired() {
 }
 
 #[test]
-fn adding_moves_only_what_it_changes() {
+fn adding_advances_a_counter_only_to_change_it() {
     let window = window(4, ClockSource::System);
     let mut counter = Counter::new(params(2, 0.05)).unwrap().with_window(window, NOON / 10).unwrap();
     let add = |counter: &mut Counter, items: &[&str], now| {
@@ -96,7 +96,7 @@ fn admit(counter: &mut Counter, items: &[&[u8]], terms: Terms) -> Result<Vec<Adm
 }
 
 #[test]
-fn it_never_becomes_an_estimate() {
+fn admission_never_promotes_an_exact_counter() {
     let mut counter = Counter::new(Params { exact_limit: 2, exact_bytes: 10, ..PARAMS }).unwrap();
     for all in [false, true] {
         for dry_run in [false, true] {
@@ -120,7 +120,7 @@ fn it_never_becomes_an_estimate() {
 }
 
 #[test]
-fn what_has_no_memory_fails_and_changes_nothing() {
+fn an_admission_without_memory_changes_nothing() {
     let mut counter = Counter::new(PARAMS).unwrap();
     admit(&mut counter, &[b"a", b"b"], SOME).unwrap();
     let tight = MaxBytes(counter.size_bytes() + 1);

@@ -81,7 +81,7 @@ fn a_list_asks_for_its_memory_at_once() {
 
 /// If the limit has no room for what a list might need, it need not have: the list may repeat few members.
 #[test]
-fn a_list_that_repeats_members_asks_for_theirs_alone() {
+fn a_list_of_repeated_members_asks_for_them_once() {
     let items: Vec<_> = (0..240).map(|number| format!("member {}", number % 7)).collect();
     let mut one_by_one = Counter::new(params(250, 0.05)).unwrap();
     items.iter().for_each(|item| assert!(one_by_one.add(item, &Unlimited).is_ok()));
@@ -93,7 +93,7 @@ fn a_list_that_repeats_members_asks_for_theirs_alone() {
 
 /// A slot that needs memory asks for it: for a longer list what it grows by, for a larger window all of it.
 #[test]
-fn slots_ask_for_what_they_take() {
+fn slots_ask_for_the_memory_that_they_take() {
     let plain = Counter::new(params(0, 0.05)).unwrap();
     let windowed = WINDOWS.map(|(slices, cell_bits)| (counter(0, slices), slices, cell_bits));
     for (mut counter, slices, cell_bits) in windowed.into_iter().chain([(plain, 0, 1)]) {
@@ -126,7 +126,7 @@ fn slots_ask_for_what_they_take() {
 }
 
 #[test]
-fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
+fn promotion_asks_for_the_slots_of_all_members() {
     for (slices, _) in WINDOWS {
         for members in [10, 300, 1000] {
             let mut counter = counter(members, slices);
@@ -165,7 +165,7 @@ fn memory_follows_the_live_members() {
 }
 
 #[test]
-fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
+fn the_form_bounds_the_payload_and_its_memory() {
     let params = Params { exact_bytes: 1000, ..params(100, 0.05) };
     for (slices, cell_bits) in WINDOWS {
         let ring = Some(TagRing::new(window(slices, ClockSource::Manual), 0));

@@ -148,7 +148,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn they_are_answered_as_of_sets_that_know_when(
+    fn counters_answer_like_sets_with_timestamps(
         made in vec(made(), 2..5),
         steps in vec(step(), 1..50),
         // Slices before 1970 have negative numbers.

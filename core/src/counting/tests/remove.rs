@@ -81,7 +81,7 @@ proptest! {
     /// A counter from which members were removed equals one to which they were never added, also after it was merged
     /// and once it estimates.
     #[test]
-    fn removed_members_were_never_there(
+    fn removed_members_leave_no_trace(
         added in vec(0u32..700, 0..700),
         gone in vec(0u32..700, 0..700),
         again in vec(0u32..700, 0..100),

@@ -124,7 +124,7 @@ fn a_chunk_in_another_place_is_rejected() {
 }
 
 #[test]
-fn one_value_is_a_file_of_it() {
+fn a_file_of_one_value_reads_back() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let filter = filter(layout, 5000);
         let bytes = file_of(&filter).unwrap();
@@ -148,7 +148,7 @@ fn one_value_is_a_file_of_it() {
 }
 
 #[test]
-fn other_numbers_of_values_than_one_are_rejected() {
+fn files_of_no_or_many_values_are_no_single_value() {
     let none = Writer::new(Vec::new()).unwrap().finish().unwrap();
     assert!(matches!(read_one::<BloomFilter>(&none[..], &Unlimited), Err(FileError::NotOneValue { is_empty: true })));
     let many = sample().1;
@@ -194,7 +194,7 @@ impl Read for Halting<'_> {
 }
 
 #[test]
-fn what_comes_in_small_pieces_is_read_and_what_fails_is_reported() {
+fn short_reads_continue_and_io_errors_are_reported() {
     let bytes = file_of(&counter(100)).unwrap();
     let all = |fails, len| {
         let mut reader = Reader::new(Halting { bytes: &bytes[..len], calls: 0, fails })?;

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_elsewhere_is_merged_as_a_filter() {
+    fn filters_with_bits_out_of_line_are_merged_alike() {
         let windowing = Windowing::new(100, 4, ClockSource::Manual, true).unwrap();
         let params = Params { error_rate: 0.01, capacity: 3000, expansion: 1, seed: 0 };
         let windowed = |slices: std::ops::Range<u64>| {

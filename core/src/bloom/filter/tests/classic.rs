@@ -51,7 +51,7 @@ fn parameters_that_cannot_be_stored_are_rejected_or_left_out() {
 }
 
 #[test]
-fn parameters_survive_what_redisbloom_keeps_of_them() {
+fn parameters_are_restored_from_classic_sub_filters() {
     for params in [params(0.01, 100, 2), params(0.9, 1, 1), params(0.3, 7, 0), params(1e-300, 3, 32768)] {
         let filter = filter(params);
         let again = BloomFilter::from_sub_filters(list(&filter)).unwrap();

@@ -166,7 +166,7 @@ proptest! {
 
     /// The lists have known items and duplicates. Some chains do not scale, and some growth is rejected midway.
     #[test]
-    fn lists_are_one_by_one(
+    fn lists_are_added_as_one_by_one(
         lists in vec(vec(0u16..600, 0..150), 1..5), params in any_params(),
         max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
     ) {

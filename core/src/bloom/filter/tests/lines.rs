@@ -116,7 +116,7 @@ fn a_filter_may_be_as_large_as_its_limit() {
 
 /// When a second sub-filter is appended, the first moves to a list, which takes memory too.
 #[test]
-fn growth_asks_for_all_that_it_takes() {
+fn growth_asks_for_the_list_and_the_bitmap() {
     let mut filter = filter(params(0.01, 20, 2, 0));
     for len in 1..4 {
         let mut items = 0u64..;

@@ -91,7 +91,7 @@ fn check(filter: &mut BloomFilter, items: &[[u8; 4]], terms: Terms) {
 }
 
 #[test]
-fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
+fn a_nonscaling_filter_rejects_items_without_room() {
     // The room is a lower bound: a filter of a high rate takes more items, but not with `all`.
     let mut filter = lines(0.4, 1000, 0);
     let mut next = 0;
@@ -106,7 +106,7 @@ fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
 }
 
 #[test]
-fn what_cannot_grow_fails_and_changes_nothing() {
+fn rejected_growth_fails_an_admission_and_changes_nothing() {
     let mut filter = lines(0.01, 1000, 100);
     admit(&mut filter, &names(0..900), SOME).unwrap();
     let before = filter.try_clone().unwrap();
@@ -165,7 +165,7 @@ impl SizeLimit for Growths {
 }
 
 #[test]
-fn what_has_room_asks_for_no_memory() {
+fn items_within_the_room_ask_for_no_memory() {
     for dry_run in [true, false] {
         let mut filter = lines(0.0001, 100, 2);
         let (items, limit) = (names(0..100), Growths::of(0));
@@ -177,7 +177,7 @@ fn what_has_room_asks_for_no_memory() {
 
 /// At high error rates, some items set no new bit, so more items fit than the computed room.
 #[test]
-fn what_may_not_fit_is_rejected_where_growth_is_rejected() {
+fn items_beyond_the_room_need_growth() {
     let mut filter = lines(0.4, 1000, 1);
     let room = filter.room() as u32;
     let before = filter.try_clone().unwrap();

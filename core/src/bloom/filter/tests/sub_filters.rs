@@ -189,7 +189,7 @@ fn sizes_are_checked_before_allocation() {
 
 /// At a high error rate, a sub-filter is full by its set bits too. The last item that fits may exceed their limit.
 #[test]
-fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
+fn a_sub_filter_is_full_by_items_or_bits() {
     let one = filter(0.1, 1000);
     let full = sizing::full_bits(0.1, &one.spec.as_lines).unwrap();
     let most = full + u64::from(one.spec.as_lines.probes_per_line) - 1;

@@ -203,7 +203,7 @@ fn the_most_bytes_of_an_arena_are_pinned() {
 }
 
 #[test]
-fn what_members_take_is_reported_before_they_are_read() {
+fn memory_of_members_is_known_before_reading() {
     // Each case has the bytes of encoded members, and the bytes of the index for the largest number of members in
     // them. An index has 1, 2, 3, 7, 17 or 35 groups of 48 bytes.
     for (bytes, index) in [
@@ -243,7 +243,7 @@ fn read_tagged(bytes: &[u8]) -> Result<Members, Error> {
 }
 
 #[test]
-fn members_that_cannot_be_are_named() {
+fn errors_of_invalid_members_name_the_fault() {
     let more = ("at most 3 members of 10 bytes together", "more");
     let dead = |tag| ("that of a living slice", tag);
     for (bytes, (expected, got)) in [

@@ -138,13 +138,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn they_behave_as_maps((layout, first, second) in any_marks()) {
+    fn slots_behave_as_a_map((layout, first, second) in any_marks()) {
         [Ages::PLAIN, HALVES, WHOLES].into_iter().for_each(|ages| check_as_a_map(layout, &first, &second, ages));
     }
 
     /// Windows of other lengths have cells of other widths, and other layouts are folded.
     #[test]
-    fn any_two_are_merged((layout, first, second) in any_marks(), to in MIN_SEGMENT_BITS..=10, behind in 0u8..5) {
+    fn slots_of_different_windows_and_layouts_merge(
+        (layout, first, second) in any_marks(),
+        to in MIN_SEGMENT_BITS..=10,
+        behind in 0u8..5,
+    ) {
         let to = Layout::new(to).min(layout);
         let (mut one, mut other) = (Slots::new(to, HALVES), Slots::new(layout, WHOLES));
         first.iter().for_each(|&slot| _ = mark(&mut one, layout.fold(slot, to), HALVES.tag(slot as u8 % 5)));
@@ -267,7 +271,7 @@ proptest! {
 }
 
 #[test]
-fn a_list_of_slots_is_marked_as_they_are_one_by_one() {
+fn a_list_of_slots_is_marked_as_one_by_one() {
     let layout = Layout::new(MIN_SEGMENT_BITS);
     let (mut by_list, mut by_one) = (Slots::new(layout, Ages::PLAIN), Slots::new(layout, Ages::PLAIN));
     // Segment 0 fills up in the middle of the third list. Then nothing but lists is left, and the fourth list has slots

@@ -63,7 +63,7 @@ fn a_counter_and_itself_have_all_in_common() {
 
 /// Just after the promotion most counters have bits for fewer or more members than their lower bound.
 #[test]
-fn a_value_has_one_number_however_it_is_asked() {
+fn every_set_operation_estimates_a_counter_alike() {
     let (mut raised, empty) = (0, counter(Layout::new(8), 250, 0..0));
     for first in (0..40_000).step_by(1000) {
         let one = counter(Layout::new(8), 250, first..first + 251);
@@ -100,7 +100,7 @@ fn known_members_bound_the_intersection() {
 }
 
 #[test]
-fn made_up_bitmaps_report_nothing() {
+fn intersections_with_full_bitmaps_are_finite() {
     let layout = Layout::new(8);
     let mut slots = Slots::wide(layout, Ages::PLAIN).unwrap();
     (0..layout.num_slots() as u32).for_each(|slot| slots.mark_wide(slot, 0));
@@ -123,7 +123,7 @@ fn made_up_bitmaps_report_nothing() {
 }
 
 #[test]
-fn too_many_and_different_seeds_are_rejected() {
+fn too_many_counters_and_different_seeds_are_rejected() {
     let one = counter(Layout::new(8), 0, 0..100);
     let many = [&one; MAX_INTERSECTED + 1];
     assert!(estimate_intersection(&many[1..]).is_ok());
@@ -207,7 +207,7 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
 }
 
 #[test]
-fn next_to_none_in_common_is_none() {
+fn intersections_near_zero_are_estimated_as_zero() {
     let layout = Layout::new(12);
     let mut none = 0;
     for start in (0..20_000).step_by(1000) {

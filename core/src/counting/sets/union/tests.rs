@@ -37,7 +37,7 @@ fn merged(counter: &Counter, others: &[&Counter]) -> Counter {
 }
 
 #[test]
-fn a_merge_asks_for_what_it_adds() {
+fn a_merge_asks_for_the_memory_that_it_adds() {
     let of = |members: std::ops::Range<u32>| {
         let params = Params { exact_limit: 0, ..Params::default() };
         let mut counter = Counter::new(params).unwrap();
@@ -147,7 +147,7 @@ fn a_difference_is_no_more_than_a_counter_holds() {
 /// The standard error of an empty difference is that of 1.5 unseen members. A member is seen with a chance equal to the
 /// free share of the hash space.
 #[test]
-fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
+fn an_empty_difference_has_the_error_of_unseen_members() {
     let [one, more] = [0..3000, 0..50_000].map(|members| counter(params(RATES[2], 0), members));
     let difference = one.difference(&[&more]).unwrap();
     let (layout, words) = (more.layout(), words(&more));
@@ -161,7 +161,7 @@ fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
 }
 
 #[test]
-fn of_no_members_none_are_missing() {
+fn the_difference_of_an_empty_counter_is_zero() {
     let [none, some] = [0..0, 0..50_000].map(|members| counter(params(RATES[2], 0), members));
     assert!(!none.is_exact());
     assert_eq!(none.difference(&[&some]), Ok(Estimated::exact(0)));
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn counters_without_bits_do_not_decide(
+    fn counters_without_slots_do_not_decide_the_layout(
         (a, _) in any_counter(),
         exact in vec(0u64..1000, 0..40),
         rate in 0..RATES.len(),

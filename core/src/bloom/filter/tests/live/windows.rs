@@ -84,7 +84,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
 }
 
 #[test]
-fn fill_and_rate_are_those_of_what_is_live() {
+fn fill_and_rate_are_of_live_generations_only() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
     let windowing = Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap();
     let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
@@ -209,7 +209,7 @@ fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit:
 }
 
 #[test]
-fn a_union_that_only_moves_on_changes_it() {
+fn a_merge_that_only_advances_changes_the_filter() {
     let mut ours = filter(2, false, 10, 1_000);
     add(&mut ours, &[1], 1_000);
     let (older, newer) = (filter(2, false, 10, 990), filter(2, false, 10, 1_010));

@@ -56,7 +56,7 @@ fn members_of_one_group_fill_the_next() {
 }
 
 #[test]
-fn what_will_be_read_is_allocated_once() {
+fn memory_for_members_is_allocated_once_when_read() {
     for items in
         [(0..3).map(id).collect::<Vec<_>>(), (0..200).map(id).collect(), (0..200).map(|n| vec![7; n]).collect()]
     {

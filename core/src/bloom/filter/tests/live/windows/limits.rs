@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn all_generations_are_asked_for_at_once() {
+fn memory_of_all_generations_is_asked_for_at_once() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
     let day = Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap();
     let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
