@@ -87,7 +87,7 @@ fn a_merge_with_nothing_changes_nothing() {
 /// Merging an exact counter with slots of the same layout changes only the representation. Slots of a coarser layout
 /// raise the error rate, in the same way as without windows.
 #[test]
-fn a_merge_has_the_parameters_that_it_keeps() {
+fn windowed_merges_take_the_coarser_layout_as_plain_ones_do() {
     let fine = Params { error_rate: 0.005, ..params(10, 0.02) };
     let plain = |params, members| {
         let mut counter = Counter::new(params).unwrap();
