@@ -455,8 +455,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WriteBehind._begin_all)  # pyright: ignore[reportPrivateUsage]
 
 
+_ASYNC: "weakref.WeakSet[AsyncWriteBehind]" = weakref.WeakSet()
+
+
 class AsyncWriteBehind:
     """`WriteBehind` for asyncio: a task sends what was collected. `add` and `update` wait only the first time."""
+
+    @staticmethod
+    def _begin_all() -> None:
+        """Begins anew in a forked child, which has none of its parent's tasks."""
+        for behind in list(_ASYNC):
+            behind._collected.starts_empty()
+            behind._begin()
 
     def __init__(
         self,
@@ -482,6 +492,10 @@ class AsyncWriteBehind:
         self._client = client
         self._interval = _seconds(interval)
         self._collected = Collected(key, options)
+        self._begin()
+        _ASYNC.add(self)
+
+    def _begin(self) -> None:
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
@@ -569,3 +583,7 @@ class AsyncWriteBehind:
                 replies = [reply] if len(commands) == 1 else reply
             except BaseException as error:
                 failed = error
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=AsyncWriteBehind._begin_all)  # pyright: ignore[reportPrivateUsage]

@@ -480,6 +480,36 @@ def test_asyncio(server: Any, client: redis.Redis) -> None:
     asyncio.run(work())
 
 
+async def update_and_close(behind: AsyncWriteBehind, members: list[str]) -> None:
+    await behind.update(members)
+    await behind.close()
+
+
+def fork_and_update(behind: AsyncWriteBehind, client: redis.asyncio.Redis) -> None:
+    # The connections belong to the loop of the parent.
+    client.connection_pool.reset()  # type: ignore[no-untyped-call]
+    asyncio.run(update_and_close(behind, ["child"]))
+
+
+def test_a_fork_of_asyncio_starts_empty(server: Any, client: redis.Redis) -> None:
+    async def work() -> None:
+        async with redis.asyncio.Redis(port=server.port) as other:
+            behind = AsyncWriteBehind(other, "k", NEVER)
+            await behind.update(["first", "second"])
+            await behind.flush()
+            client.delete("k")
+            await behind.add("parent")
+            child = multiprocessing.get_context("fork").Process(target=fork_and_update, args=(behind, other))
+            child.start()
+            child.join()
+            assert child.exitcode == 0
+            assert Counter.download(client, "k").members() == [b"child"]
+            await behind.close()
+
+    asyncio.run(work())
+    assert sorted(Counter.download(client, "k").members()) == [b"child", b"parent"]
+
+
 def test_a_cluster(cluster: int) -> None:
     with redis.RedisCluster(host="127.0.0.1", port=cluster) as client:
         members = [str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))) for number in range(1000)]
