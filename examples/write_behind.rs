@@ -10,7 +10,7 @@
 //!
 //! Each interval begins with an empty counter. So what the server loses, here by a `DEL`, comes again with its next
 //! add. What a flush cannot send, the next one sends: here the connection is closed once. For Python, the package
-//! has this as the class `WriteBehind`, which also reads the parameters again after an error.
+//! has this as the class `WriteBehind`.
 
 mod demo;
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use demo::{Bounds, Failure, Promises, thousands};
 use redis::{Connection, Value};
-use rollcall_core::counting::Counter;
+use rollcall_core::counting::{Counter, Params};
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::window::Time;
@@ -47,9 +47,19 @@ impl WriteBehind {
     /// Makes the key if it is missing, and reads its parameters.
     fn new(key: &'static str, first: &str, server: &mut Connection) -> Result<Self, Failure> {
         creation(key, first).exec(server)?;
-        let payload: Vec<u8> = redis::cmd("DUMP").arg(key).query(server)?;
-        let of_key: Counter = persist::from_bytes(&payload, &MaxBytes(64 << 20))?;
-        Ok(WriteBehind { key, collected: Mutex::new((of_key.new_like()?, None)) })
+        let behind = WriteBehind { key, collected: Mutex::new((Counter::new(Params::default())?, None)) };
+        behind.learn(server)?;
+        Ok(behind)
+    }
+
+    /// Reads the parameters of the key, which may have been made anew, and collects on with these.
+    fn learn(&self, server: &mut Connection) -> Result<(), Failure> {
+        let Some(payload) = redis::cmd("DUMP").arg(self.key).query::<Option<Vec<u8>>>(server)? else { return Ok(()) };
+        let mut empty = persist::from_bytes::<Counter>(&payload, &MaxBytes(64 << 20))?.new_like()?;
+        let (counter, _) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        empty.live(Time::Reached).merge(&[counter], &Unlimited)?;
+        *counter = empty;
+        Ok(())
     }
 
     fn add(&self, member: &str) -> Result<(), Failure> {
@@ -106,8 +116,11 @@ fn visit(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure
             loop {
                 let is_last = is_done.load(Ordering::Relaxed);
                 sleep(INTERVAL);
-                // After an error, the next interval has a new connection.
-                own = own.or_else(|| demo::connect().ok());
+                // After an error, the next interval has a new connection, and may have other parameters.
+                own = own.or_else(|| {
+                    let mut server = demo::connect().ok()?;
+                    behind.learn(&mut server).ok().map(|()| server)
+                });
                 if let Some(connection) = &mut own {
                     if failures == 0 {
                         // The server closes this connection, so the first flush fails.
