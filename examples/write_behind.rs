@@ -8,20 +8,20 @@
 //! - `LC.INSERT key EX seconds ITEMS member` before it, in the same transaction, makes a missing key with its time to
 //!   live. On a key that exists it adds a member that is merged anyway.
 //!
-//! Each interval begins with an empty counter. So what the server loses, here by a `DEL`, comes again with its next
-//! add. What a flush cannot send, the next one sends: here the connection is closed once. For Python, the package
+//! Each interval begins with an empty counter, and is sent again with the next one, in case the server has lost it, here
+//! by a `DEL`. What a flush cannot send, the next one sends: here the connection is closed once. For Python, the package
 //! has this as the class `WriteBehind`.
 
 mod demo;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use demo::{Bounds, Failure, Promises, thousands};
-use redis::{Connection, Value};
+use redis::Connection;
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
@@ -36,59 +36,65 @@ const THREADS: u64 = 4;
 const VISITS: u64 = 250_000;
 const VISITORS: u64 = 50_000;
 
-/// Members that were added since the last flush.
+/// A counter with the parameters of the key, and one of its members. Without a member it is empty.
+type Part = (Counter, Option<String>);
+
+/// Members that the server may lack.
 struct WriteBehind {
     key: &'static str,
-    /// A counter with the parameters of the key, and one of its members. Without a member it is empty.
-    collected: Mutex<(Counter, Option<String>)>,
+    /// What was added since the last flush, and what that flush sent or failed to send.
+    parts: Mutex<[Part; 2]>,
 }
 
 impl WriteBehind {
     /// Makes the key if it is missing, and reads its parameters.
     fn new(key: &'static str, first: &str, server: &mut Connection) -> Result<Self, Failure> {
         creation(key, first).exec(server)?;
-        let behind = WriteBehind { key, collected: Mutex::new((Counter::new(Params::default())?, None)) };
+        let part = || Counter::new(Params::default()).map(|counter| (counter, None));
+        let behind = WriteBehind { key, parts: Mutex::new([part()?, part()?]) };
         behind.learn(server)?;
         Ok(behind)
+    }
+
+    fn parts(&self) -> MutexGuard<'_, [Part; 2]> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the parameters of the key, which may have been made anew, and collects on with these.
     fn learn(&self, server: &mut Connection) -> Result<(), Failure> {
         let Some(payload) = redis::cmd("DUMP").arg(self.key).query::<Option<Vec<u8>>>(server)? else { return Ok(()) };
-        let mut empty = persist::from_bytes::<Counter>(&payload, &MaxBytes(64 << 20))?.new_like()?;
-        let (counter, _) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-        empty.live(Time::Reached).merge(&[counter], &Unlimited)?;
-        *counter = empty;
+        let stored = persist::from_bytes::<Counter>(&payload, &MaxBytes(64 << 20))?;
+        for (counter, _) in &mut *self.parts() {
+            let mut empty = stored.new_like()?;
+            empty.live(Time::Reached).merge(&[counter], &Unlimited)?;
+            *counter = empty;
+        }
         Ok(())
     }
 
     fn add(&self, member: &str) -> Result<(), Failure> {
-        let (counter, first) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        let [(counter, first), _] = &mut *self.parts();
         first.get_or_insert_with(|| member.to_owned());
         counter.live(Time::Reached).add(member, &Unlimited)?;
         Ok(())
     }
 
-    /// Sends what was collected. If that fails, it is collected again.
+    /// Sends what was added since the last flush, and what that flush sent or failed to send.
     fn flush(&self, server: &mut Connection) -> Result<(), Failure> {
-        let (counter, Some(first)) = ({
-            let (counter, first) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-            let empty = counter.new_like()?;
-            (std::mem::replace(counter, empty), first.take())
-        }) else {
-            return Ok(());
+        let (bytes, first, added) = {
+            let [new, old] = &mut *self.parts();
+            let Some(first) = new.1.clone().or_else(|| old.1.clone()) else { return Ok(()) };
+            let (mut all, empty) = (new.0.new_like()?, new.0.new_like()?);
+            all.live(Time::Reached).merge(&[&new.0, &old.0], &Unlimited)?;
+            let bytes = persist::to_bytes(&all)?;
+            // The next flush sends all of it again, unless this one succeeds.
+            *old = (all, Some(first.clone()));
+            (bytes, first, std::mem::replace(new, (empty, None)))
         };
-        let bytes = persist::to_bytes(&counter)?;
         let merge = redis::cmd("LC.MERGEDUMP").arg(self.key).arg(bytes).to_owned();
-        let mut transaction = redis::pipe();
-        let sent =
-            transaction.atomic().add_command(creation(self.key, &first)).add_command(merge).query::<Value>(server);
-        if sent.is_err() {
-            let (newer, member) = &mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-            newer.live(Time::Reached).merge(&[&counter], &Unlimited)?;
-            *member = Some(first);
-        }
-        sent.map(drop).map_err(Failure::from)
+        redis::pipe().atomic().add_command(creation(self.key, &first)).add_command(merge).exec(server)?;
+        self.parts()[1] = added;
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 """Counters that are collected in the process and merged into a key once an interval.
 
 A hot key gets one LC.MERGEDUMP an interval from each process instead of a command for each list of members. Every
-interval begins with an empty counter. So what the server loses (DEL, LC.CLEAR, expiry, eviction, a failover) is there
-again with its next add.
+interval begins with an empty counter, and is sent again with the next one, which changes nothing unless the server has
+lost it (DEL, LC.CLEAR, expiry, eviction, a failover). So a loss takes nothing that was added less than an interval
+before it.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import weakref
 from collections.abc import Generator, Iterable, Iterator
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from rollcall_redis import Counter
 from rollcall_redis._types import Error, KeyMissingError, ParameterError
@@ -37,6 +38,7 @@ PASSING_CLASSES = {
     "BusyLoadingError",
     "ClusterDownError",
     "ConnectionError",
+    "KeyMissingError",
     "MasterDownError",
     "MovedError",
     "AskError",
@@ -62,7 +64,8 @@ PASSING_WORDS = {
 
 
 def passes(error: BaseException) -> bool:
-    """Whether the same command may succeed later: the server is away, is loading, is full, or has become a replica."""
+    """Whether the same command may succeed later: the server is away, is loading, is full, or has become a replica, or
+    the key was deleted as soon as it was made."""
     names = {base.__name__ for base in type(error).__mro__}
     if isinstance(error, OSError) or not names.isdisjoint(PASSING_CLASSES):
         return True
@@ -70,11 +73,23 @@ def passes(error: BaseException) -> bool:
     return str(error).rpartition("caused error: ")[2].split(" ", 1)[0] in PASSING_WORDS
 
 
-class Collected:
-    """What one process has collected for a key, and what it knows of the key."""
+class Part(NamedTuple):
+    """A counter, and one of its members."""
 
-    def __init__(self, key: Key, options: dict[str, Any]):
+    counter: Counter
+    member: bytes
+
+
+class Collected:
+    """What one process has collected for a key, and what it knows of the key.
+
+    The server may lack two parts: what was collected before the present interval began, and since. A flush sends both.
+    If it succeeds after an interval, the older part is dropped and the next interval begins.
+    """
+
+    def __init__(self, key: Key, interval: float, options: dict[str, Any]):
         self._key = key
+        self._interval = interval
         self._options = options
         self._commands = CounterCommands()
         self._lock = threading.Lock()
@@ -83,11 +98,16 @@ class Collected:
         self._empty: Counter | None = None
         """An empty counter with the parameters of the key; None before the first add."""
         self._counter: Counter | None = None
+        """What was added since the last flush."""
         self._member: bytes | None = None
         """A member of the counter; None if the counter is empty."""
-        self._unsent: Counter | None = None
-        """What a failed flush could not send. New members are kept apart from it, as the key may have changed."""
-        self._unsent_member: bytes | None = None
+        self._begun = time.monotonic()
+        """When the present interval began."""
+        self._flushed: Part | None = None
+        """What was added between the beginning of the interval and the last flush. That may have failed because the key
+        has changed, so new members are kept apart from it."""
+        self._older: Part | None = None
+        """What was added before the interval began."""
         self._follows_clock = False
         """Whether the key has a window that goes by the server's clock."""
         self._is_known = False
@@ -99,8 +119,13 @@ class Collected:
         """Forgets what was collected, in a forked child: its parent sends that."""
         self._lock = threading.Lock()
         self._counter = None if self._empty is None else self._empty.copy()
-        self._member = self._unsent = self._unsent_member = None
+        self._member = self._flushed = self._older = None
         self.left_out = False
+
+    def forget_sent(self) -> None:
+        """Forgets what was sent: no later flush may bring it back."""
+        with self._lock:
+            self._flushed = self._older = None
 
     def is_started(self) -> bool:
         return self._empty is not None
@@ -154,26 +179,24 @@ class Collected:
             self._takes_time(clock)
             self._follows_clock = empty.window is not None and not empty.manual
             self._counter = empty.copy() if self._counter is None else self._joined(self._counter, empty.copy())
+            self._flushed, self._older = (
+                part and part._replace(counter=self._joined(part.counter, empty.copy()))
+                for part in (self._flushed, self._older)
+            )
             self._empty, self._is_known = empty, True
 
     def flushing(self) -> Steps:
-        """Sends what was collected since the last flush, and what could not be sent before."""
-        with self._lock:
-            empty, counter, unsent = self._empty, self._counter, self._unsent
-            member = self._unsent_member if self._member is None else self._member
-            if empty is None or counter is None or member is None:
-                return
-            self._counter, self._member, self._unsent, self._unsent_member = empty.copy(), None, None, None
-        sent: Counter | None = None
+        """Sends what the server may lack."""
+        members = (self._member, *(part.member for part in (self._flushed, self._older) if part is not None))
+        member = next((member for member in members if member is not None), None)
+        if member is None:
+            return
         try:
             if not self._is_known:
+                # After an error, the key may have other parameters.
                 yield from self.reading(member)
-            empty = empty if self._empty is None else self._empty
-            # After an error, the key may have other parameters. Of an estimate with another seed nothing can be sent.
-            sent = self._joined(counter, empty.copy())
-            if unsent is not None:
-                sent = self._joined(unsent, sent)
-            is_manual = empty.window is not None and empty.manual
+            now, sent = self._taken()
+            is_manual = sent.window is not None and sent.manual
             commands: Transaction = [
                 ["EXISTS", self._key],
                 self._creation(member),
@@ -188,18 +211,32 @@ class Collected:
             clock = (yield [["TIME"]])[0] if self._follows_clock else None
         except BaseException:
             self._is_known = False
-            if sent is None:
-                sent = counter if unsent is None else self._joined(unsent, counter)
-            with self._lock:
-                self._unsent, self._unsent_member = sent, member
             raise
         with self._lock:
+            if now - self._begun >= self._interval:
+                self._begun, self._older, self._flushed = now, self._flushed, None
             if clock is not None:
                 self._takes_time(clock)
             if is_manual:
                 self._takes_slice(replies[3])
         # If the key was missing, it may have other parameters than before.
         self._is_known = bool(replies[0])
+
+    def _taken(self) -> tuple[float, Counter]:
+        """What the server may lack, and when it was taken."""
+        with self._lock:
+            empty, counter = self._empty, self._counter
+            assert empty is not None and counter is not None
+            if self._member is not None:
+                if self._flushed is not None:
+                    counter = self._joined(self._flushed.counter, counter)
+                self._flushed = Part(counter, self._member)
+                self._counter, self._member = empty.copy(), None
+            sent = empty.copy()
+            for part in (self._flushed, self._older):
+                if part is not None:
+                    sent = self._joined(part.counter, sent)
+            return time.monotonic(), sent
 
     def _creation(self, member: bytes) -> list[Word]:
         words, _, _ = self._commands.insert(self._key, [member], **self._options)
@@ -304,9 +341,9 @@ class WriteBehind:
             visitors.add("ann")
 
     The first add reads the key, or creates it with these options. All other adds are local. A thread sends what was
-    collected; `flush` does so at once, and so does `close`, which the end of the process calls too. While the server is
-    away, members are collected further. An error that no retry heals is raised by the next call. A forked child begins
-    empty.
+    collected in an interval, and again with the next one, in case the server has lost it; `flush` does so at once, and
+    so does `close`, which the end of the process calls too. While the server is away, members are collected further. An
+    error that no retry heals is raised by the next call. A forked child begins empty.
     """
 
     @staticmethod
@@ -348,7 +385,7 @@ class WriteBehind:
         check_client(client, "WriteBehind", wants_async=False, pipelines="here")
         self._client = client
         self._interval = _seconds(interval)
-        self._collected = Collected(key, options)
+        self._collected = Collected(key, self._interval, options)
         self._begin()
         _OPEN.add(self)
 
@@ -374,7 +411,8 @@ class WriteBehind:
         self._raise_failure()
 
     def flush(self) -> None:
-        """Sends what was collected. Raises the error if that fails; it then stays collected."""
+        """Sends what was collected in this interval and the one before. Raises the error if that fails; it then stays
+        collected."""
         with self._sending:
             self._flush()
         self._raise_failure()
@@ -393,6 +431,7 @@ class WriteBehind:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         self.flush()
+        self._collected.forget_sent()
         _OPEN.discard(self)
 
     def __enter__(self) -> "WriteBehind":
@@ -491,7 +530,7 @@ class AsyncWriteBehind:
         check_client(client, "WriteBehind", wants_async=True, pipelines="here")
         self._client = client
         self._interval = _seconds(interval)
-        self._collected = Collected(key, options)
+        self._collected = Collected(key, self._interval, options)
         self._begin()
         _ASYNC.add(self)
 
@@ -516,7 +555,8 @@ class AsyncWriteBehind:
         self._raise_failure()
 
     async def flush(self) -> None:
-        """Sends what was collected. Raises the error if that fails; it then stays collected."""
+        """Sends what was collected in this interval and the one before. Raises the error if that fails; it then stays
+        collected."""
         async with self._sending:
             await self._flush()
         self._raise_failure()
@@ -534,6 +574,7 @@ class AsyncWriteBehind:
             async with self._sending:
                 task.cancel()
         await self.flush()
+        self._collected.forget_sent()
 
     async def __aenter__(self) -> "AsyncWriteBehind":
         return self
