@@ -26,6 +26,10 @@ const GO_ON: &str = "run the same again: what has arrived stays for a day, and a
 const MAX_ARGUMENT: &str = "proto-max-bulk-len";
 const DEFAULT_MAX_ARGUMENT: u64 = 512 << 20;
 
+/// Replies of `PTTL` for a key without a time to live, and for a missing key.
+const ENDLESS: i64 = -1;
+const MISSING: i64 = -2;
+
 /// Arguments of `load`.
 #[derive(Debug, Args)]
 pub struct Load {
@@ -96,7 +100,8 @@ impl Load {
         key: &[u8],
         interrupt: &Interrupt,
     ) -> Result<Loaded, Failure> {
-        let exists = server.call(key, redis::cmd("EXISTS").arg(key))? == redis::Value::Int(1);
+        let left = time_left(server, key)?;
+        let exists = left != MISSING;
         let is_merge = exists && self.merge;
         if exists && !self.merge && !self.replace {
             return Err(Failure::new(format!("the key {} exists", shown(key)))
@@ -112,7 +117,15 @@ impl Load {
             other => return Err(Failure::new(format!("{}: this tool loads no {other}", self.file.display()))),
         };
         if is_merge {
-            return merge(server, class, key, entry.kind, header, reader);
+            let merged = merge(server, class, key, entry.kind, header, reader)?;
+            // If the key expired meanwhile, the merge has made a new one.
+            if left >= 0
+                && time_left(server, key)? == ENDLESS
+                && let Some(at) = self.expires_at(entry, key)?
+            {
+                server.call(key, redis::cmd("PEXPIREAT").arg(key).arg(at))?;
+            }
+            return Ok(merged);
         }
         // The temporary name has a hash of the header, so a load never continues the value of another file.
         let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
@@ -145,6 +158,11 @@ impl Load {
         }
         Ok(expires_at)
     }
+}
+
+/// The reply of `PTTL`.
+fn time_left(server: &mut Server, key: &[u8]) -> Result<i64, Failure> {
+    Ok(integer(&server.call(key, redis::cmd("PTTL").arg(key))?).unwrap_or(MISSING))
 }
 
 /// Merges a value into a key that exists, by one command.

@@ -196,13 +196,13 @@ fn the_rights_that_the_document_names_are_enough() {
     client.expect("SADD s a b", "2");
     let top = "+scan +pttl +bf.info +bf.debug +lc.info";
     let dump = "+type +pexpiretime +bf.info +rf.info +lc.info +bf.scandump +rf.scandump +lc.scandump";
-    let load = "+exists +unlink +expire +pexpireat +persist +rename +renamenx +bf.card +rf.card +lc.count \
+    let load = "+pttl +unlink +expire +pexpireat +persist +rename +renamenx +bf.card +rf.card +lc.count \
                 +bf.loadchunk +rf.loadchunk +lc.loadchunk +bf.scandump +rf.scandump +lc.scandump";
     let users = [
         ("top", top.to_owned()),
         ("dump", dump.to_owned()),
         ("load", load.to_owned()),
-        ("merge", "+exists +config|get +rf.mergedump +lc.mergedump".to_owned()),
+        ("merge", "+pttl +config|get +rf.mergedump +lc.mergedump".to_owned()),
         ("source", format!("{top} {dump} +info +bf.card +rf.card +lc.count +client|pause +client|unpause")),
         ("target", format!("{load} +type +info +command|info")),
         ("import", "+type +bf.madd +bf.insert +lc.add +lc.insert".to_owned()),

@@ -252,6 +252,19 @@ fn a_file_is_merged_into_keys_that_exist() {
 }
 
 #[test]
+fn a_key_that_expires_before_the_merge_gets_the_time_to_live_of_the_file() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().expect("a folder"));
+    let (mut client, to, file) = (server.client(), url(&server), path(folder.path(), "file"));
+    client.expect_each("LC.ADD key a b => 2; EXPIRE key 3600 => 1");
+    tool(&["dump", "key", &file, "--url", &to]).expect(0);
+    // The key exists when the tool asks for it, and has expired when the server runs the merge.
+    client.expect_each("LC.ADD key c => 1; PEXPIRE key 2000 => 1; CLIENT PAUSE 2500 WRITE => +OK");
+    tool(&["load", &file, "--merge", "--url", &to]).expect(0);
+    client.expect("LC.COUNT key", "2");
+    assert!((3000..=3600).contains(&client.int("TTL key")), "{}", client.int("TTL key"));
+}
+
+#[test]
 fn a_value_longer_than_an_argument_is_merged_by_way_of_another_key() {
     let (server, folder) = filled();
     let (mut client, to) = (server.client(), url(&server));
@@ -271,7 +284,7 @@ fn a_value_longer_than_an_argument_is_merged_by_way_of_another_key() {
     assert_ne!(by_key, before);
     client.expect("CONFIG SET proto-max-bulk-len 512mb", "+OK");
     // The same without the permission to ask for the longest argument.
-    client.expect("ACL SETUSER few on >pw ~* -@all +exists +rf.mergedump", "+OK");
+    client.expect("ACL SETUSER few on >pw ~* -@all +pttl +rf.mergedump", "+OK");
     client.expect("BF.RESERVE again 0.001 3000000", "+OK");
     client.expect("BF.ADD again another", "1");
     let few = format!("redis://few:pw@127.0.0.1:{}", server.port());
