@@ -430,8 +430,10 @@ class WriteBehind:
             self._stop.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self.flush()
-        self._collected.forget_sent()
+        with self._sending:
+            self._flush()
+            self._collected.forget_sent()
+        self._raise_failure()
         _OPEN.discard(self)
 
     def __enter__(self) -> "WriteBehind":
@@ -573,8 +575,10 @@ class AsyncWriteBehind:
         if task is not None:
             async with self._sending:
                 task.cancel()
-        await self.flush()
-        self._collected.forget_sent()
+        async with self._sending:
+            await self._flush()
+            self._collected.forget_sent()
+        self._raise_failure()
 
     async def __aenter__(self) -> "AsyncWriteBehind":
         return self
