@@ -15,7 +15,7 @@ use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
-use crate::grouping::update_groups;
+use crate::grouping::{Grouped, update_groups};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::merging::merge_all;
@@ -60,14 +60,6 @@ impl Counter {
         result.map_err(|error| raised(py, error))
     }
 
-    /// Adds items, for a thread that has released Python's lock.
-    fn add_detached(&self, items: &[&[u8]], now: Option<Whole>) -> Result<(), Error> {
-        self.counter.write_detached(|counter| {
-            let time = time(counter, now);
-            counter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})
-        })
-    }
-
     fn unite(&self, py: Python<'_>, others: &[&Counter], now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Guarded<Count>> = others.iter().map(|other| &other.counter).collect();
         let limit = self.limit;
@@ -100,6 +92,23 @@ impl Counter {
 
 pub(crate) fn estimate_of(py: Python<'_>, estimated: Estimated) -> PyResult<Bound<'_, PyAny>> {
     ESTIMATE.get(py)?.call1((estimated.count(), estimated.standard_error))
+}
+
+impl Grouped for Counter {
+    fn add_items(&self, items: &[&[u8]], now: Option<Whole>) -> Result<Option<u64>, Error> {
+        self.counter.write_detached(|counter| {
+            let time = time(counter, now);
+            counter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})?;
+            Ok((!counter.is_exact()).then_some(counter.params().seed))
+        })
+    }
+
+    fn add_hashes(&self, seed: u64, hashes: &[u64], now: Option<Whole>) -> Result<bool, Error> {
+        self.counter.write_detached(|counter| {
+            let time = time(counter, now);
+            Ok(counter.params().seed == seed && counter.live(time).add_hashes(hashes, &self.limit)?)
+        })
+    }
 }
 
 #[pymethods]
@@ -167,7 +176,7 @@ impl Counter {
     ) -> PyResult<()> {
         let py = members.py();
         match Items::new(members, width, nulls)? {
-            Items::Column(column) => column.blocks_detached(py, |items| self.add_detached(items, now)),
+            Items::Column(column) => column.blocks_detached(py, |items| self.add_items(items, now).map(drop)),
             items => items.blocks(py, |block| self.add_block(py, block, now, |_| {})),
         }
     }
@@ -185,7 +194,7 @@ impl Counter {
         nulls: Nulls,
         now: Option<Whole>,
     ) -> PyResult<()> {
-        update_groups(counters, groups, members, nulls, |counter: &Self, block| counter.add_detached(block, now))
+        update_groups::<Self>(counters, groups, members, nulls, now)
     }
 
     /// Adds many members, and returns for each the result of `add`: in a list, for an array of NumPy or a column in a

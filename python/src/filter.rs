@@ -15,7 +15,7 @@ use rollcall_core::window::ClockSource;
 use crate::admission::admit;
 use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
 use crate::errors::{PARAMETER, raised};
-use crate::grouping::update_groups;
+use crate::grouping::{Grouped, update_groups};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
@@ -62,14 +62,6 @@ impl BloomFilter {
         result.map_err(|error| raised(py, error))
     }
 
-    /// Adds items, for a thread that has released Python's lock.
-    fn add_detached(&self, items: &[&[u8]], now: Option<Whole>) -> Result<(), Error> {
-        self.filter.write_detached(|filter| {
-            let time = time(filter, now);
-            filter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})
-        })
-    }
-
     /// Adds the contents of `others` to this filter. Returns whether the filter changed.
     fn unite(&self, py: Python<'_>, others: &[&BloomFilter], now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Guarded<Filter>> = others.iter().map(|other| &other.filter).collect();
@@ -114,6 +106,16 @@ fn windowing_of(
     let clock_source = if manual { ClockSource::Manual } else { ClockSource::System };
     let windowing = Windowing::new(seconds, slices.map_or(default, Whole::narrow), clock_source, refresh);
     windowing.map(Some).map_err(|error| raised(py, with_slices(error, slices)))
+}
+
+impl Grouped for BloomFilter {
+    fn add_items(&self, items: &[&[u8]], now: Option<Whole>) -> Result<Option<u64>, Error> {
+        self.filter.write_detached(|filter| {
+            let time = time(filter, now);
+            filter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})?;
+            Ok(None)
+        })
+    }
 }
 
 #[pymethods]
@@ -194,7 +196,7 @@ impl BloomFilter {
     ) -> PyResult<()> {
         let py = items.py();
         match Items::new(items, width, nulls)? {
-            Items::Column(column) => column.blocks_detached(py, |items| self.add_detached(items, now)),
+            Items::Column(column) => column.blocks_detached(py, |items| self.add_items(items, now).map(drop)),
             items => items.blocks(py, |block| self.add_block(py, block, now, |_| {})),
         }
     }
@@ -212,7 +214,7 @@ impl BloomFilter {
         nulls: Nulls,
         now: Option<Whole>,
     ) -> PyResult<()> {
-        update_groups(filters, groups, items, nulls, |filter: &Self, block| filter.add_detached(block, now))
+        update_groups::<Self>(filters, groups, items, nulls, now)
     }
 
     /// Adds many items, and returns for each whether it was new: in a list, for an array of NumPy or a column in a

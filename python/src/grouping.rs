@@ -7,24 +7,42 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use rollcall_core::error::Error;
+use rollcall_core::unstable::hash64;
 
-use crate::arguments::Nulls;
+use crate::arguments::{Nulls, Whole};
 use crate::columns::{Column, SMALL_ROWS, Texts};
 use crate::errors::raised_detached;
 use crate::rows::BLOCK_ROWS;
 
+/// A filter or counter of a group, for a thread that has released Python's lock.
+pub(crate) trait Grouped: PyClass<Frozen = True> + Sync {
+    /// Adds items. Returns the seed for [`Self::add_hashes`], if this can add further items.
+    ///
+    /// # Errors
+    /// Those of the filter or counter.
+    fn add_items(&self, items: &[&[u8]], now: Option<Whole>) -> Result<Option<u64>, Error>;
+
+    /// Adds items by their hashes under `seed`. Returns false, and adds nothing, if the value needs the items.
+    ///
+    /// # Errors
+    /// Those of the filter or counter.
+    fn add_hashes(&self, _seed: u64, _hashes: &[u64], _now: Option<Whole>) -> Result<bool, Error> {
+        Ok(false)
+    }
+}
+
 /// For each row, adds the item to `values[group]`. All values are looked up before anything is added. Then Python's
-/// lock is released, and `add` gets the items of one group in each block of rows.
+/// lock is released, and each value gets the items of its group in each block of rows.
 ///
 /// # Errors
 /// `TypeError` for what is no column, `ValueError` for columns of different lengths, and the errors of columns, of the
-/// mapping `values` and of `add`.
-pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
+/// mapping `values` and of the values.
+pub(crate) fn update_groups<V: Grouped>(
     values: &Bound<'_, PyAny>,
     groups: &Bound<'_, PyAny>,
     items: &Bound<'_, PyAny>,
     nulls: Nulls,
-    add: impl Fn(&V, &[&[u8]]) -> Result<(), Error> + Sync,
+    now: Option<Whole>,
 ) -> PyResult<()> {
     let py = values.py();
     let named = |error: PyErr| match error.is_instance_of::<PyTypeError>(py) {
@@ -49,6 +67,7 @@ pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
     let of_groups: Vec<&V> = of_groups.iter().map(Py::get).collect();
     let (mut of_rows, mut ends) = (&of_rows[..], vec![0; of_groups.len() + 1]);
     let (mut places, mut texts) = (Vec::new(), Texts::default());
+    let mut seed = of_groups.iter().find_map(|value| value.add_items(&[], now).ok().flatten());
     // A block takes time for each group.
     items.each_block_detached(py, of_groups.len().clamp(SMALL_ROWS, BLOCK_ROWS), |block| {
         let of_block = of_rows.split_off(..block.len()).unwrap_or_default();
@@ -66,17 +85,27 @@ pub(crate) fn update_groups<V: PyClass<Frozen = True> + Sync>(
             *end += sum;
             *end
         });
-        let mut sorted = vec![&[][..]; items.len()];
-        for ((group, place), item) in groups().zip(&places).zip(items) {
-            sorted[ends[group as usize] + place] = item;
-        }
+        let places = || groups().zip(&places).map(|(group, place)| ends[group as usize] + place);
+        // Hashes in the order of the rows read the items' memory in its order too.
+        let hashes = seed.map(|seed| (seed, sorted(places(), items.iter().map(|item| hash64(item, seed)))));
+        let mut by_group = None;
         for (value, ends) in of_groups.iter().zip(ends.windows(2)) {
-            if ends[0] < ends[1] {
-                raised_detached(add(value, &sorted[ends[0]..ends[1]]))?;
+            let rows = ends[0]..ends[1];
+            let add_hashes = |(seed, hashes): &(u64, Vec<u64>)| value.add_hashes(*seed, &hashes[rows.clone()], now);
+            if !rows.is_empty() && !raised_detached(hashes.as_ref().map_or(Ok(false), add_hashes))? {
+                let items = by_group.get_or_insert_with(|| sorted(places(), items.iter().copied()));
+                seed = raised_detached(value.add_items(&items[rows], now))?.or(seed);
             }
         }
         Ok(())
     })
+}
+
+/// The values, each at its place. There is a place for each value.
+fn sorted<T: Copy + Default>(places: impl Iterator<Item = usize>, values: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let mut sorted = vec![T::default(); values.len()];
+    places.zip(values).for_each(|(place, value)| sorted[place] = value);
+    sorted
 }
 
 fn column(given: &Bound<'_, PyAny>, nulls: Nulls) -> PyResult<Column> {

@@ -15,6 +15,7 @@ use crate::hash::{checksum, table_hash};
 use crate::heap::Mover;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Value};
+use crate::marks::CHUNK;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
 use crate::stored::inline::{AS_IT_IS, OUT_OF_LINE};
@@ -81,6 +82,20 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
 }
 
 impl Live<'_, Counter> {
+    /// Adds members by their [`hash64`](crate::unstable::hash64) under the counter's seed. Returns false, and changes
+    /// nothing, if the members themselves are needed: the counter is exact, or its window has to move first.
+    ///
+    /// # Errors
+    /// The errors of [`Live::add`]. The members before the rejected one have been added.
+    #[doc(hidden)]
+    pub fn add_hashes(&mut self, hashes: &[u64], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let (Move::Stay, Held::Estimating(slots)) = (self.due(), &mut self.value.held) else { return Ok(false) };
+        let changed = &mut self.outcome.changed;
+        let mut chunks = hashes.chunks(CHUNK);
+        chunks.try_for_each(|chunk| slots.mark_all(chunk, limit, |mark| *changed |= mark != Mark::Same))?;
+        Ok(true)
+    }
+
     /// Removes members from an exact counter, no matter in which slice they were added. Returns for each item whether
     /// it was removed. If an item occurs several times, only its first occurrence is reported as removed.
     ///

@@ -97,6 +97,39 @@ fn adding_over_the_limit_changes_nothing() {
     }
 }
 
+#[test]
+fn adding_hashes_is_adding_their_members() {
+    let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();
+    let hashes: Vec<_> = items.iter().map(|item| hash64(item.as_bytes(), 0)).collect();
+    let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
+    let plain = |exact_limit| Counter::new(params(0.01, exact_limit)).unwrap();
+    for new in [&plain as &dyn Fn(u32) -> Counter, &|limit| plain(limit).with_window(window, 0).unwrap()] {
+        for len in [0, 1, 63, 64, 3000] {
+            let (mut by_hash, mut expected) = (new(0), new(0));
+            let mut live = by_hash.live(Time::Reached);
+            assert_eq!(live.add_hashes(&hashes[..len], &Unlimited), Ok(true));
+            assert_eq!(live.outcome.changed, len > 0);
+            expected.live(Time::Reached).add_all(&items[..len], &Unlimited, |_| ()).unwrap();
+            assert_eq!(words(&by_hash), words(&expected));
+        }
+        let mut exact = new(10);
+        assert_eq!(exact.live(Time::Reached).add_hashes(&hashes, &Unlimited), Ok(false));
+        assert_eq!(exact.count(), 0);
+        let rejected = new(0).live(Time::Reached).add_hashes(&hashes, &MaxBytes(1000));
+        assert!(matches!(rejected, Err(Error::TooLarge { .. })));
+    }
+}
+
+#[test]
+fn hashes_do_not_move_a_window() {
+    let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();
+    let mut counter = Counter::new(params(0.01, 0)).unwrap().with_window(window, 0).unwrap();
+    for (time, is_added) in [(9, true), (10, false)] {
+        assert_eq!(counter.live(Time::At(time)).add_hashes(&[1], &Unlimited), Ok(is_added), "{time}");
+    }
+    assert_eq!(counter.reached(), 0);
+}
+
 /// A mover that copies buffers and records the number of bytes.
 #[derive(Default)]
 struct Copier(std::cell::Cell<usize>);
