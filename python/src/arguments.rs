@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use rollcall_core::error::Error;
-use rollcall_core::live::Value;
+use rollcall_core::live::{Live, Value};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit};
 use rollcall_core::window::{ClockSource, Time};
 
@@ -105,6 +105,12 @@ pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
 pub(crate) fn time(value: &impl Value, now: Option<Whole>) -> Time {
     let asks = value.window().is_some_and(|window| window.clock_source() == ClockSource::System);
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
+}
+
+/// Access to `value` for changes at the [`time`] of the call.
+pub(crate) fn live<V: Value>(value: &mut V, now: Option<Whole>) -> Live<'_, V> {
+    let time = time(value, now);
+    Live::new(value, time)
 }
 
 /// The default number of slices, limited to one slice for each second of the window.

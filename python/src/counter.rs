@@ -12,7 +12,7 @@ use rollcall_core::live::Value;
 use rollcall_core::window::{ClockSource, Window};
 
 use crate::admission::admit;
-use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, live, time, unix_seconds, with_slices};
 use crate::equality::are_equal;
 use crate::errors::{ESTIMATE, PARAMETER, raised};
 use crate::grouping::{Grouped, update_groups};
@@ -52,10 +52,7 @@ impl Counter {
         added: impl FnMut(bool) + Send,
     ) -> PyResult<()> {
         let limit = self.limit;
-        let add = |counter: &mut Count| {
-            let time = time(counter, now);
-            counter.live(time).add_all(items.iter().copied(), &limit, added)
-        };
+        let add = |counter: &mut Count| live(counter, now).add_all(items.iter().copied(), &limit, added);
         let result = if items.len() < LONG { self.counter.write(py, add) } else { self.counter.write_long(py, add) };
         result.map_err(|error| raised(py, error))
     }
@@ -63,10 +60,7 @@ impl Counter {
     fn unite(&self, py: Python<'_>, others: &[&Counter], now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Guarded<Count>> = others.iter().map(|other| &other.counter).collect();
         let limit = self.limit;
-        let united = self.counter.write_with(py, &others, |counter, others| {
-            let time = time(counter, now);
-            counter.live(time).merge(others, &limit)
-        });
+        let united = self.counter.write_with(py, &others, |counter, others| live(counter, now).merge(others, &limit));
         united.map_err(|error| raised(py, error))
     }
 
@@ -97,16 +91,14 @@ pub(crate) fn estimate_of(py: Python<'_>, estimated: Estimated) -> PyResult<Boun
 impl Grouped for Counter {
     fn add_items(&self, items: &[&[u8]], now: Option<Whole>) -> Result<Option<u64>, Error> {
         self.counter.write_detached(|counter| {
-            let time = time(counter, now);
-            counter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})?;
+            live(counter, now).add_all(items.iter().copied(), &self.limit, |_| {})?;
             Ok((!counter.is_exact()).then_some(counter.params().seed))
         })
     }
 
     fn add_hashes(&self, seed: u64, hashes: &[u64], now: Option<Whole>) -> Result<bool, Error> {
         self.counter.write_detached(|counter| {
-            let time = time(counter, now);
-            Ok(counter.params().seed == seed && counter.live(time).add_hashes(hashes, &self.limit)?)
+            Ok(counter.params().seed == seed && live(counter, now).add_hashes(hashes, &self.limit)?)
         })
     }
 }
@@ -154,12 +146,8 @@ impl Counter {
     fn add(&self, member: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
         let py = member.py();
         let limit = self.limit;
-        let added = with_item(member, |member| {
-            self.counter.write(py, |counter| {
-                let time = time(counter, now);
-                counter.live(time).add(member, &limit)
-            })
-        })?;
+        let added =
+            with_item(member, |member| self.counter.write(py, |counter| live(counter, now).add(member, &limit)))?;
         added.map_err(|error| raised(py, error))
     }
 
@@ -368,10 +356,8 @@ impl Counter {
         now: Option<Whole>,
     ) -> PyResult<Vec<bool>> {
         let members = Items::new(members, width, Nulls::Never)?.all(py)?;
-        let removed = self.counter.write_long(py, |counter| {
-            let time = time(counter, now);
-            counter.live(time).remove(members.iter().map(Vec::as_slice))
-        });
+        let removed =
+            self.counter.write_long(py, |counter| live(counter, now).remove(members.iter().map(Vec::as_slice)));
         removed.map_err(|error| raised(py, error))
     }
 

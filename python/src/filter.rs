@@ -13,7 +13,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::ClockSource;
 
 use crate::admission::admit;
-use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
+use crate::arguments::{Limit, Nulls, Seconds, Whole, default_slices, live, time, unix_seconds, with_slices};
 use crate::errors::{PARAMETER, raised};
 use crate::grouping::{Grouped, update_groups};
 use crate::guarded::Guarded;
@@ -54,10 +54,7 @@ impl BloomFilter {
         added: impl FnMut(bool) + Send,
     ) -> PyResult<()> {
         let limit = self.limit;
-        let add = |filter: &mut Filter| {
-            let time = time(filter, now);
-            filter.live(time).add_all(items.iter().copied(), &limit, added)
-        };
+        let add = |filter: &mut Filter| live(filter, now).add_all(items.iter().copied(), &limit, added);
         let result = if items.len() < LONG { self.filter.write(py, add) } else { self.filter.write_long(py, add) };
         result.map_err(|error| raised(py, error))
     }
@@ -66,10 +63,7 @@ impl BloomFilter {
     fn unite(&self, py: Python<'_>, others: &[&BloomFilter], now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Guarded<Filter>> = others.iter().map(|other| &other.filter).collect();
         let limit = self.limit;
-        let united = self.filter.write_with(py, &others, |filter, others| {
-            let time = time(filter, now);
-            filter.live(time).merge(others, &limit)
-        });
+        let united = self.filter.write_with(py, &others, |filter, others| live(filter, now).merge(others, &limit));
         united.map_err(|error| raised(py, error))
     }
 
@@ -110,11 +104,8 @@ fn windowing_of(
 
 impl Grouped for BloomFilter {
     fn add_items(&self, items: &[&[u8]], now: Option<Whole>) -> Result<Option<u64>, Error> {
-        self.filter.write_detached(|filter| {
-            let time = time(filter, now);
-            filter.live(time).add_all(items.iter().copied(), &self.limit, |_| {})?;
-            Ok(None)
-        })
+        let add = |filter: &mut Filter| live(filter, now).add_all(items.iter().copied(), &self.limit, |_| {});
+        self.filter.write_detached(add).map(|()| None)
     }
 }
 
@@ -174,12 +165,7 @@ impl BloomFilter {
     fn add(&self, item: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
         let py = item.py();
         let limit = self.limit;
-        let added = with_item(item, |item| {
-            self.filter.write(py, |filter| {
-                let time = time(filter, now);
-                filter.live(time).add(item, &limit)
-            })
-        })?;
+        let added = with_item(item, |item| self.filter.write(py, |filter| live(filter, now).add(item, &limit)))?;
         added.map_err(|error| raised(py, error))
     }
 

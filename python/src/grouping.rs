@@ -65,46 +65,51 @@ pub(crate) fn update_groups<V: Grouped>(
         of_groups.push(value.cast_into::<V>()?.unbind());
     }
     let of_groups: Vec<&V> = of_groups.iter().map(Py::get).collect();
-    let (mut of_rows, mut ends) = (&of_rows[..], vec![0; of_groups.len() + 1]);
-    let (mut places, mut texts) = (Vec::new(), Texts::default());
-    let mut seed = of_groups.iter().find_map(|value| value.add_items(&[], now).ok().flatten());
+    let (mut of_rows, mut starts) = (&of_rows[..], vec![0; of_groups.len() + 1]);
+    let mut seed = py.detach(|| of_groups.first()?.add_items(&[], now).ok()?);
+    let mut texts = Texts::default();
     // A block takes time for each group.
     items.each_block_detached(py, of_groups.len().clamp(SMALL_ROWS, BLOCK_ROWS), |block| {
         let of_block = of_rows.split_off(..block.len()).unwrap_or_default();
         let items = block.items(&mut texts)?;
         let groups = || of_block.iter().enumerate().filter(|&(row, _)| !block.is_missing(row)).map(|(_, &group)| group);
-        // One loop numbers the items of each group, and another sorts items by group. In one loop, a processor could
-        // not overlap an item with the next, since it would know late where it writes.
-        ends.fill(0);
-        places.resize(items.len(), 0);
-        for (group, place) in groups().zip(&mut places) {
-            let end = &mut ends[group as usize + 1];
-            *place = std::mem::replace(end, *end + 1);
-        }
-        ends.iter_mut().fold(0, |sum, end| {
-            *end += sum;
-            *end
+        starts.fill(0);
+        groups().for_each(|group| starts[group as usize + 1] += 1);
+        starts.iter_mut().fold(0, |sum, start| {
+            *start += sum;
+            *start
         });
-        let places = || groups().zip(&places).map(|(group, place)| ends[group as usize] + place);
-        // Hashes in the order of the rows read the items' memory in its order too.
-        let hashes = seed.map(|seed| (seed, sorted(places(), items.iter().map(|item| hash64(item, seed)))));
+        // Hashes take less time to sort than items, which are read here in the order in which they lie in memory.
+        let hashes = seed.map(|seed| (seed, sorted(groups(), &starts, items.iter().map(|item| hash64(item, seed)))));
         let mut by_group = None;
-        for (value, ends) in of_groups.iter().zip(ends.windows(2)) {
+        for (value, ends) in of_groups.iter().zip(starts.windows(2)) {
             let rows = ends[0]..ends[1];
-            let add_hashes = |(seed, hashes): &(u64, Vec<u64>)| value.add_hashes(*seed, &hashes[rows.clone()], now);
-            if !rows.is_empty() && !raised_detached(hashes.as_ref().map_or(Ok(false), add_hashes))? {
-                let items = by_group.get_or_insert_with(|| sorted(places(), items.iter().copied()));
-                seed = raised_detached(value.add_items(&items[rows], now))?.or(seed);
+            let is_done = match &hashes {
+                _ if rows.is_empty() => true,
+                Some((seed, hashes)) => raised_detached(value.add_hashes(*seed, &hashes[rows.clone()], now))?,
+                None => false,
+            };
+            if !is_done {
+                let items = by_group.get_or_insert_with(|| sorted(groups(), &starts, items.iter().copied()));
+                seed = seed.or(raised_detached(value.add_items(&items[rows], now))?);
             }
         }
         Ok(())
     })
 }
 
-/// The values, each at its place. There is a place for each value.
-fn sorted<T: Copy + Default>(places: impl Iterator<Item = usize>, values: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut sorted = vec![T::default(); values.len()];
-    places.zip(values).for_each(|(place, value)| sorted[place] = value);
+/// The values, sorted by their groups. `starts` has the place of each group's first value.
+fn sorted<T: Copy + Default>(
+    groups: impl Iterator<Item = u32>,
+    starts: &[usize],
+    values: impl ExactSizeIterator<Item = T>,
+) -> Vec<T> {
+    let (mut sorted, mut places) = (vec![T::default(); values.len()], starts.to_vec());
+    for (group, value) in groups.zip(values) {
+        let place = &mut places[group as usize];
+        sorted[*place] = value;
+        *place += 1;
+    }
     sorted
 }
 

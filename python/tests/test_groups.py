@@ -2,6 +2,7 @@
 
 import uuid
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,36 @@ def test_rows_go_to_their_groups_in_order(num_groups: int, nulls: float) -> None
         one = BloomFilter(1000)
         one.update(items)
         assert filters[group] == one
+
+
+@pytest.mark.parametrize("kind", ["texts", "ids"])
+@pytest.mark.parametrize("nulls", [0.0, 0.2])
+def test_groups_of_all_kinds_get_the_bytes_of_direct_adds(kind: str, nulls: float) -> None:
+    made: dict[str, Callable[[], Counter]] = {
+        "exact": lambda: Counter(exact_limit=10_000),
+        "early": Counter,
+        "none": lambda: Counter(exact_limit=0),
+        "seed": lambda: Counter(exact_limit=0, seed=7),
+        "late": lambda: Counter(exact_limit=2000, seed=7),
+        "error": lambda: Counter(exact_limit=100, error_rate=0.04),
+        "window": lambda: Counter(exact_limit=100, window=60, slices=6, now=1000),
+    }
+    numbers = np.random.default_rng(11)
+    # The seed is that of the first group that estimates.
+    for first in ("exact", "none", "seed"):
+        counters, expected = ({name: make() for name, make in made.items()} for _ in range(2))
+        for now in (1000, 1000, 1010, 1090):
+            names = [first, *numbers.choice(list(made), size=10_000)]
+            ids = numbers.integers(10**18, size=len(names)) % 4999
+            members = pa.array(ids, mask=numbers.random(len(names)) < nulls)
+            members = members if kind == "ids" else members.cast(pa.string())
+            Counter.update_groups(counters, pa.array(names), members, nulls="skip", now=now)
+            for name, member in zip(names, members.to_pylist(), strict=True):
+                if member is not None:
+                    expected[name].add(str(member), now=now)
+            for name, counter in counters.items():
+                assert counter.to_bytes() == expected[name].to_bytes(), (first, now, name)
+        assert [name for name in made if counters[name].is_exact] == ["exact"]
 
 
 @pytest.mark.parametrize(
