@@ -8,9 +8,9 @@
 //! - `LC.INSERT key EX seconds ITEMS member` before it, in the same transaction, makes a missing key with its time to
 //!   live. On a key that exists it adds a member that is merged anyway.
 //!
-//! Each interval begins with an empty counter, and is sent again with the next one, in case the server has lost it, here
-//! by a `DEL`. What a flush cannot send, the next one sends: here the connection is closed once. For Python, the package
-//! has this as the class `WriteBehind`.
+//! Each interval begins with an empty counter, and is sent again with the next one, in case the server has lost it,
+//! here by a `DEL`. What a flush cannot send, the next one sends: here the connection is closed once. For Python, the
+//! package has this as the class `WriteBehind`.
 
 mod demo;
 
