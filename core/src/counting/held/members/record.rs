@@ -419,6 +419,16 @@ impl<'a> Iterator for Records<'a> {
         self.rest = rest;
         Some((tag, member))
     }
+
+    // A filter calls this in its `next`. The default would stay a call for each member, as long as decoding its text.
+    #[inline(always)]
+    fn find_map<B, F: FnMut(Self::Item) -> Option<B>>(&mut self, mut of: F) -> Option<B> {
+        loop {
+            if let Some(found) = of(self.next()?) {
+                return Some(found);
+            }
+        }
+    }
 }
 
 /// The byte that marks a prefix: the text that members begin with, which is stored only once. No encoded member begins
