@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use rollcall_core::error::Parameter;
-use rollcall_core::live::Live;
 use rollcall_core::window::{ClockSource, Move};
 
+use super::changes::change_live;
 use super::effects::{Effects, announce};
 use super::keyspace::value_mut;
 use super::windows::{expiry_of, no_window, time_of};
@@ -45,8 +45,13 @@ pub(super) fn advance<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             if !must_obey(ctx) {
                 check(ctx, value, args.get(1), &to)?;
             }
-            let changed = go_to(value, &to);
-            let made = if let To::Clock = to { use_system_clock(ctx, value) } else { Move::Stay };
+            let (changed, mut made) = (go_to(value, &to), Move::Stay);
+            if let To::Clock = to {
+                // On a replica this moves nothing, because the primary sends a separate command for it.
+                let ((), outcome) = change_live(ctx, value, |live| live.move_on());
+                T::dispose(outcome.expired);
+                made = outcome.before;
+            }
             let has_moved = changed || made != Move::Stay;
             (changed, made, if has_moved { expiry_of(ctx, value) } else { None })
         }
@@ -60,22 +65,6 @@ pub(super) fn advance<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     announce::<T>(ctx, key, effects, |_| ());
     ctx.reply_simple(c"OK");
     Ok(())
-}
-
-/// Moves the window to the system clock's slice, and returns how it moved. A replica does nothing here, because the
-/// primary sends a separate command for this.
-fn use_system_clock<T: Family>(ctx: Ctx, value: &mut T) -> Move {
-    if must_obey(ctx) {
-        return Move::Stay;
-    }
-    let outcome = change(value, |value| {
-        let time = time_of(ctx, [&*value]);
-        let mut live = Live::new(value, time);
-        live.move_on();
-        live.finish()
-    });
-    T::dispose(outcome.expired);
-    outcome.before
 }
 
 /// Moves the window of `value` to the target `to`. Returns whether the value changed.

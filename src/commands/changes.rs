@@ -43,6 +43,18 @@ fn live<'v, T: Value>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     Live::new(value, time)
 }
 
+/// Changes a value in place through a handle, and updates the totals for `INFO`. Also returns what the handle did.
+pub(super) fn change_live<T: Family, R>(
+    ctx: Ctx,
+    value: &mut T,
+    make: impl FnOnce(&mut Live<'_, T>) -> R,
+) -> (R, Outcome<T::Expired>) {
+    change(value, |value| {
+        let mut live = live(ctx, value);
+        (make(&mut live), live.finish())
+    })
+}
+
 /// Runs `RESERVE`: creates an empty value. It fails if the key exists.
 pub(super) fn reserve<T: Family>(
     ctx: Ctx,
@@ -298,10 +310,7 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         ctx.reply_integer(0);
         return Ok(());
     };
-    let (removed, outcome) = change(counter, |counter| {
-        let mut live = live(ctx, counter);
-        (live.remove(members.bytes()), live.finish())
-    });
+    let (removed, outcome) = change_live(ctx, counter, |live| live.remove(members.bytes()));
     let (removed, before) = (removed?, outcome.before);
     let expiry = if before == Move::Stay { None } else { expiry_of(ctx, counter) };
     let gone = members.iter().zip(&removed).filter(|&(_, &removed)| removed).map(|(member, _)| member);
@@ -382,10 +391,7 @@ fn unite<T: Family>(
         (Some(value), _) => {
             let newest = value.newest_slice();
             let merged;
-            (merged, outcome) = change(value, |value| {
-                let mut live = live(ctx, value);
-                (merge(&mut live), live.finish())
-            });
+            (merged, outcome) = change_live(ctx, value, merge);
             merged?;
             // The merge may have moved the window forward to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
