@@ -33,14 +33,6 @@ use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::Args;
 use rollcall_core::unstable::bloom::DEFAULT_GROWTH;
 
-/// The numbers of a command, whose ranges are not checked yet.
-#[derive(Default)]
-struct Numbers {
-    error_rate: Option<f64>,
-    capacity: Option<i64>,
-    expansion: Option<i64>,
-}
-
 /// The options of a `BF.RESERVE` command; `None` if RedisBloom would reject it.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
@@ -60,14 +52,13 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
     if options.has(Opt::NonScaling) && expansion.is_some() {
         return None;
     }
-    let (error_rate, capacity) = (Some(rate(value(2))?), Some(parse_canonical(value(3))?));
-    with_numbers(options, Numbers { error_rate, capacity, expansion })
+    with_numbers(options, Some(rate(value(2))?), Some(parse_canonical(value(3))?), expansion)
 }
 
 /// The options of a `BF.INSERT` command; `None` if RedisBloom would reject it.
 pub fn insert(args: Args<'_>) -> Option<Options> {
-    let (mut options, mut numbers) = (Options::default(), Numbers::default());
-    let mut at = 2;
+    let (mut options, mut at) = (Options::default(), 2);
+    let (mut error_rate, mut capacity, mut expansion) = (None, None, None);
     while at < args.len() {
         let word = args.get(at).bytes().to_ascii_uppercase();
         let value = args.from(at + 1).bytes().next();
@@ -79,9 +70,9 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
             }
             [b'N', _, b'C', ..] => _ = options.give(Opt::NoCreate),
             [b'N', ..] => _ = options.give(Opt::NonScaling),
-            [b'C', ..] => numbers.capacity = Some(parse_canonical(value?)?),
-            [b'E', b'R', ..] => numbers.error_rate = Some(rate(value?)?),
-            [b'E', ..] => numbers.expansion = Some(parse_canonical(value?)?),
+            [b'C', ..] => capacity = Some(parse_canonical(value?)?),
+            [b'E', b'R', ..] => error_rate = Some(rate(value?)?),
+            [b'E', ..] => expansion = Some(parse_canonical(value?)?),
             _ => return None,
         }
         if matches!(word[0], b'C' | b'E') {
@@ -89,12 +80,16 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
         }
     }
     options.items?;
-    with_numbers(options, numbers)
+    with_numbers(options, error_rate, capacity, expansion)
 }
 
 /// Puts the numbers into `options`; `None` if one is out of RedisBloom's range.
-fn with_numbers(options: Options, numbers: Numbers) -> Option<Options> {
-    let Numbers { error_rate, capacity, expansion } = numbers;
+fn with_numbers(
+    options: Options,
+    error_rate: Option<f64>,
+    capacity: Option<i64>,
+    expansion: Option<i64>,
+) -> Option<Options> {
     let is_positive = |number: Option<i64>| number.is_none_or(|number| number >= 1);
     let is_rate = error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
     let growth = |expansion: i64| match expansion as u32 {

@@ -77,11 +77,6 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     Ok(u64::try_from(iterator).unwrap_or(u64::MAX))
 }
 
-/// Parses a whole number, at most 2^63 - 1, without sign and leading zeros.
-fn below_2_63(given: &[u8]) -> Option<u64> {
-    parse_canonical(given)?.try_into().ok()
-}
-
 /// Parses a finite number. A positive number too small for an `f64` is rejected.
 pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     let given = arg.bytes();
@@ -310,12 +305,13 @@ fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result
 
 fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     let given = given.bytes();
-    below_2_63(given).ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given))
+    let limit = parse_canonical(given).and_then(|limit| u64::try_from(limit).ok());
+    limit.ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given))
 }
 
 fn width(given: Arg<'_>) -> Result<usize, CommandError> {
     let given = given.bytes();
-    let width = below_2_63(given).and_then(|width| usize::try_from(width).ok());
+    let width = parse_canonical(given).and_then(|width| usize::try_from(width).ok());
     let expected = format_args!("whole number of bytes from 1 to {MAX_WIDTH}");
     width.filter(|width| (1..=MAX_WIDTH).contains(width)).ok_or_else(|| CommandError::not_a(expected, "WIDTH", given))
 }
@@ -325,10 +321,7 @@ fn width(given: Arg<'_>) -> Result<usize, CommandError> {
 fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
     // The words of the server's `SET`.
     let invalid = |why: String| bad(format!("invalid expire time: {why}"));
-    let (unit, unit_ms) = match option {
-        Opt::Ex | Opt::ExAt => ("seconds", 1000),
-        _ => ("milliseconds", 1),
-    };
+    let (unit, unit_ms) = if matches!(option, Opt::Ex | Opt::ExAt) { ("seconds", 1000) } else { ("milliseconds", 1) };
     let most = i64::MAX / unit_ms;
     let Some(number) = parse_canonical(given.bytes()).filter(|number| (1..=most).contains(number)) else {
         let got = quoted(given.bytes());
