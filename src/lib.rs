@@ -20,6 +20,7 @@ mod types;
 
 use std::ffi::c_int;
 use std::hash::{BuildHasher, RandomState};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
@@ -81,9 +82,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // Clears what an earlier, failed load may have left. The server has freed the data types of that load.
-    types::family::reset_handles();
-    config::reset_arguments();
+    // The server has freed the data types of an earlier load that failed.
+    [&COUNTERS, &LINES, &CLASSIC].iter().for_each(|data_type| data_type.set_handle(null_mut()));
     if let Some(name) = api::missing() {
         return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
     }

@@ -46,16 +46,13 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Restores the defaults of all options, after a failed load.
-pub fn reset() {
-    ALL.iter().for_each(|option| option.begin_with(None));
-}
-
 /// Parses the arguments, and applies them if all are valid. A `loadmodule` line for RedisBloom works unchanged.
 ///
 /// # Errors
 /// One line with the rejected argument and its valid values.
 pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
+    // An earlier load may have failed after it had applied its arguments.
+    ALL.iter().for_each(|option| option.begin_with(None));
     // Tools that only inspect a module load it with one empty argument, which RedisBloom accepts.
     if args.len() == 1 && args.get(0).bytes().is_empty() {
         return Ok(());

@@ -4,6 +4,6 @@ mod arguments;
 mod options;
 mod register;
 
-pub use arguments::{reset as reset_arguments, take as take_arguments};
+pub use arguments::take as take_arguments;
 pub use options::{Commands, auto_create, bloom_defaults, bloom_layout, commands, counting_defaults, max_key_bytes};
 pub use register::register;

@@ -217,10 +217,6 @@ pub enum Commands {
 impl Commands {
     const WORDS: [&str; 3] = ["all", "beside", "lc"];
 
-    fn from_bits(bits: u64) -> Self {
-        [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
-    }
-
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize]
     }
@@ -298,7 +294,8 @@ pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
 
 /// Which commands this module registers.
 pub fn commands() -> Commands {
-    Commands::from_bits(COMMANDS.bits())
+    let is_set = |commands: &Commands| *commands as u64 == COMMANDS.bits();
+    [Commands::All, Commands::Beside].into_iter().find(is_set).unwrap_or(Commands::Lc)
 }
 
 #[cfg(test)]

@@ -105,8 +105,8 @@ fn load<T: Family>(
     encoding: c_int,
     load: fn(&mut Rdb, u32, &ServerLimit<'static>) -> Result<State<T>, Error>,
 ) -> *mut c_void {
-    // SAFETY: the key lives as long as `rdb`.
-    let limit = ServerLimit::for_restore(unsafe { slot_import::includes(rdb.key()) });
+    // SAFETY: `rdb` is live, see `Rdb::new`, and its key's name lives as long. It is null for a value without a key.
+    let limit = ServerLimit::for_restore(unsafe { slot_import::includes(api!(RedisModule_GetKeyNameFromIO(rdb.0))) });
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
     let loaded = guard("rdb_load", || match load(&mut rdb, encoding, &limit) {
         Ok(state) => KeyEntry::new(state).into_raw(),
@@ -247,12 +247,6 @@ impl Rdb {
     /// `io` is the parameter of the running callback. The result does not outlive that callback.
     unsafe fn new(io: *mut RedisModuleIO) -> Self {
         Rdb(io)
-    }
-
-    /// The name of the key; null if the value is loaded without a key. It lives as long as `io`.
-    fn key(&self) -> *const RedisModuleString {
-        // SAFETY: `io` is live, see `new`.
-        unsafe { api!(RedisModule_GetKeyNameFromIO(self.0)) }
     }
 
     /// Writes a line with the module's name to the server's log.

@@ -282,10 +282,3 @@ pub static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCOD
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
-
-/// Sets all handles to null, after a failed load.
-pub fn reset_handles() {
-    for data_type in [&LINES, &CLASSIC, &COUNTERS] {
-        data_type.set_handle(null_mut());
-    }
-}
