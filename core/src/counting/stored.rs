@@ -101,10 +101,8 @@ impl CounterForm {
 
     /// Writes all fields of a counter's header that come before its payload.
     pub(crate) fn write(&self) -> HeaderWriter {
-        let mut writer = HeaderWriter::new(match self.ring {
-            Some(_) => HeaderKind::WindowedCounter,
-            None => HeaderKind::Counter,
-        });
+        let kind = if self.ring.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter };
+        let mut writer = HeaderWriter::new(kind);
         let representation = if self.counts.is_some() { ESTIMATE } else { 0 };
         if self.params == STANDARD {
             writer.u8(representation | IS_STANDARD);
@@ -147,10 +145,7 @@ impl CounterForm {
         let is_known = code & !IS_STANDARD <= ESTIMATE;
         Error::check_field(is_known, "representation", "0 or 1, or 4 more", code)?;
         let is_estimate = code & ESTIMATE != 0;
-        let params = match code & IS_STANDARD {
-            0 => read_params(&mut reader)?,
-            _ => STANDARD,
-        };
+        let params = if code & IS_STANDARD == 0 { read_params(&mut reader)? } else { STANDARD };
         let mut form = CounterForm { params, lower_bound: 0, counts: None, ring: None };
         if kind == HeaderKind::WindowedCounter {
             let (window, newest) = (read_window(&mut reader)?, reader.number("newest slice")?);

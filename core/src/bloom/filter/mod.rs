@@ -238,10 +238,7 @@ impl BloomFilter {
     /// The sub-filters that do not expire when the window moves forward by `slices_later` slices, oldest first.
     #[inline]
     fn live_after(&self, slices_later: u64) -> &[SubFilter] {
-        match slices_later {
-            0 => self.chain(),
-            _ => &self.chain()[self.dead(slices_later).1..],
-        }
+        if slices_later == 0 { self.chain() } else { &self.chain()[self.dead(slices_later).1..] }
     }
 
     /// The index of the newest slice's first sub-filter.

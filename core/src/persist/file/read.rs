@@ -186,10 +186,7 @@ impl<R: Read> Reader<R> {
         let mut failure = None;
         let chunks = std::iter::from_fn(|| self.next_chunk().map_err(|error| failure = Some(error)).ok().flatten());
         let loaded = chunks::load(chunks, limit);
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(loaded?),
-        }
+        failure.map_or_else(|| Ok(loaded?), Err)
     }
 
     fn entry(&mut self, start: u64) -> Result<Entry, FileError> {
