@@ -63,8 +63,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         let given = args.get(at).bytes();
         let redisblooms = REDISBLOOM_NAMES.iter().find(|(theirs, _)| given.eq_ignore_ascii_case(theirs.as_bytes()));
         let name = redisblooms.map_or(given, |(_, ours)| ours.to_bytes());
-        let value = if at + 1 < args.len() { Some(args.get(at + 1).bytes()) } else { None };
-        let value = value.ok_or_else(|| format!("argument {} needs a value", quoted(given)));
+        let value = args.from(at + 1).bytes().next().ok_or_else(|| format!("argument {} needs a value", quoted(given)));
         if let Some(&option) = ALL.iter().find(|option| name.eq_ignore_ascii_case(option.name.to_bytes())) {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
             // RedisBloom takes the last of its repeated arguments.
