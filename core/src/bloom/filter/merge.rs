@@ -6,12 +6,14 @@ use std::iter::once;
 use super::changes::MAX_SUB_FILTERS;
 use super::generations::{Generation, Parts};
 use super::{BloomFilter, Expired, chain_rate};
+use crate::bits::{PAGE_BYTES, count_ones_in_bytes, or_page};
 use crate::bloom::bitmap::{Bits, count_union};
 use crate::bloom::lines::sizing::rate_from;
-use crate::bloom::sub_filter::{SubFilter, num_bytes, num_items};
+use crate::bloom::sub_filter::{Spec, SubFilter, num_bytes, num_items};
 use crate::error::{Error, Parameter};
 use crate::live::Value;
-use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
+use crate::parallel::{self, PIECE_BYTES};
+use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
 use crate::stored::payload::{Apart, Payload};
 
 /// The largest relative rounding error of the computed false-positive rate of a filter.
@@ -32,9 +34,10 @@ struct Planned<'a> {
     age: u32,
     /// The number of sub-filters that the filter to be changed has for the slice.
     ours: usize,
-    renewed: u64,
-    /// The items of this slice in the other filters. Filters without items in this slice are left out.
+    /// The items of this slice in the other filters.
     theirs: Vec<Part<'a>>,
+    /// The [`counts_of`] the slice in the filter to be changed.
+    own: (u64, u64, u64),
     /// The numbers of items and of set bits of each sub-filter in the union; `None` if the union adds nothing to this
     /// filter's slice.
     counts: Option<Vec<(u64, u64)>>,
@@ -56,7 +59,7 @@ impl BloomFilter {
     /// exceed the rate asked for. Also errors of `limit` and [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(super) fn unite(&mut self, others: &[Apart<&Self>], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
         let newest_slice = others.iter().fold(self.newest_slice(), |newest, one| newest.max(one.0.newest_slice()));
-        let plans = self.plan(others, newest_slice, limit)?;
+        let mut plans = self.plan(others, newest_slice, limit)?;
         let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.counts.is_some());
         if !changed {
             return Ok((false, Expired::default()));
@@ -65,18 +68,29 @@ impl BloomFilter {
         let is_within = self.windowing().is_none() || len <= MAX_SUB_FILTERS;
         Error::check_range(is_within, Parameter::SubFilters, format_args!("at most {MAX_SUB_FILTERS}"), len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
+        let mut whole = try_filled(others.len() + 1, true)?;
+        // Items have the same bits in all slices if each slice has a single sub-filter.
+        let spec = self.ring().filter(|_| len == plans.len()).map(|ring| Spec::of_lines(&ring.of_generation, 0));
+        let mut later = spec.map(|spec| SubFilter::from_spec(spec?, 0, limit)).transpose()?;
         let expired = newest_slice.map(|slice| self.advance(slice)).unwrap_or_default();
         let (only, many, ring) = match std::mem::replace(&mut self.parts, Parts::Many(Vec::new(), None)) {
             Parts::One(only) => (Some(only), Vec::new(), None),
             Parts::Many(many, ring) => (None, many, ring),
         };
         let mut ours = only.into_iter().chain(many);
-        for mut plan in plans {
+        for plan in &mut plans {
             let start = sub_filters.len();
             sub_filters.extend(ours.by_ref().take(plan.ours));
             sub_filters.append(&mut plan.added);
             let these = &mut sub_filters[start..];
-            generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: plan.unite(these) });
+            plan.unite(these);
+            generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: 0 });
+        }
+        let mut rest = &sub_filters[..];
+        for (generation, plan) in generations.iter_mut().zip(&plans).rev() {
+            let these;
+            (rest, these) = rest.split_at(rest.len() - generation.len as usize);
+            generation.renewed = plan.renewed(these, &mut whole, later.as_mut());
         }
         self.parts = match ring {
             Some(mut ring) => {
@@ -100,10 +114,10 @@ impl BloomFilter {
         let mut plans = try_with_capacity(live as usize)?;
         let (mut held, none) = (self.held_bytes(self.chain()), Payload::default());
         for age in (0..live).rev() {
-            let (renewed, ours, _) = self.aged(age, newest_slice, &none).unwrap_or((0, &[], (&none, 0)));
-            let theirs = others.iter().filter_map(|(other, payload)| other.aged(age, newest_slice, payload));
-            let theirs = try_collect(others.len(), theirs)?;
-            if ours.is_empty() && theirs.is_empty() {
+            let own = self.aged(age, newest_slice, &none);
+            let theirs = others.iter().map(|(other, payload)| other.aged(age, newest_slice, payload));
+            let (ours, theirs) = (own.1, try_collect(others.len(), theirs)?);
+            if merged(ours, &theirs).next().is_none() {
                 continue;
             }
             let counts = plan_union(ours, &theirs)?;
@@ -113,51 +127,72 @@ impl BloomFilter {
                 held = held.saturating_add(next.reported_bytes());
                 added.push(next);
             }
-            plans.push(Planned { age, ours: ours.len(), renewed, theirs, counts, added });
+            plans.push(Planned { age, ours: ours.len(), theirs, own: counts_of(&own), counts, added });
         }
         Ok(plans)
     }
 
     /// The items of the slice that is `age` slices before `newest_slice`. Without a window, all items have age 0.
-    fn aged<'a>(&'a self, age: u32, newest_slice: Option<u64>, payload: &'a Payload<'a>) -> Option<Part<'a>> {
+    fn aged<'a>(&'a self, age: u32, newest_slice: Option<u64>, payload: &'a Payload<'a>) -> Part<'a> {
         let slices_later = self.newest_slice().zip(newest_slice).map_or(0, |(own, newest)| newest - own);
         let is_it = |one: &Generation| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age));
         let mut position = 0;
-        self.by_generation().find_map(|(one, sub_filters)| {
+        let found = self.by_generation().find_map(|(one, sub_filters)| {
             let start = position;
             position += num_bytes(sub_filters);
             is_it(&one).then_some((one.renewed, sub_filters, (payload, start)))
-        })
+        });
+        found.unwrap_or((0, &[], (payload, 0)))
     }
 }
 
 impl Planned<'_> {
     /// Merges the sub-filters that the other filters have for this slice into `ours`, the sub-filters of this filter.
-    /// Returns how many items of the merged slice were added again in a later slice.
-    fn unite(&self, ours: &mut [SubFilter]) -> u64 {
-        let Some(counts) = &self.counts else { return self.renewed };
-        let of_ours = (self.renewed, num_items(ours), set_bits(ours));
-        for (index, (ours, &(num_items, set_bits))) in ours.iter_mut().zip(counts).enumerate() {
+    fn unite(&self, ours: &mut [SubFilter]) {
+        for (index, (ours, &(num_items, set_bits))) in ours.iter_mut().zip(self.counts.iter().flatten()).enumerate() {
             ours.unite(bits_at(&self.theirs, index), set_bits);
             let set = ours.set_num_items(num_items);
             debug_assert!(set.is_ok(), "at most one a bit is planned");
         }
-        // The number of items that were added again in a later slice. If one of the filters already has all bits of the
-        // merged slice, its number is kept. Otherwise the fraction of such items in the merged slice is that in all
-        // filters together.
-        let theirs = self.theirs.iter().map(|&(renewed, list, _)| (renewed, num_items(list), set_bits(list)));
-        let (bits, items) = (set_bits(ours), num_items(ours));
-        let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
-        for (one_renewed, one_items, one_bits) in once(of_ours).chain(theirs) {
-            if one_bits == bits {
-                whole = whole.max(Some(one_renewed));
-            }
+    }
+
+    /// Returns how many items of the merged slice, which has the sub-filters `these`, were added again later. `whole`
+    /// says which of the filters have all bits of the later slices, and `later` has these bits. Both then include this
+    /// slice.
+    ///
+    /// If one of the filters has all bits, its number is kept. Otherwise the number is estimated from the bits that
+    /// this slice adds to `later`. Without `later`, the fraction of such items is that in all filters together.
+    fn renewed(&self, these: &[SubFilter], whole: &mut [bool], later: Option<&mut SubFilter>) -> u64 {
+        let (items, bits) = (num_items(these), set_bits(these));
+        let (mut kept, mut renewed, mut sum) = (None, 0u128, 0u128);
+        let merged = once(self.own).chain(self.theirs.iter().map(counts_of));
+        for (whole, (one_renewed, one_items, one_bits)) in whole.iter_mut().zip(merged) {
+            *whole &= one_bits == bits;
+            kept = kept.max(whole.then_some(one_renewed));
             (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
         }
-        // The cast loses nothing: `renewed` is at most `sum`, so the result is at most `items`.
-        let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
-        whole.unwrap_or(share).min(items)
+        let estimate = match (later, these) {
+            (Some(later), [only]) => {
+                let before = later.spec.estimate_items(later.set_bits);
+                let (all, own) = (bytemuck::cast_slice_mut(&mut later.lines), only.as_bytes());
+                let pieces = all.chunks_mut(PIECE_BYTES).zip(own.chunks(PIECE_BYTES));
+                later.set_bits = parallel::sum(pieces, own.len(), |(all, own)| {
+                    all.chunks_mut(PAGE_BYTES).zip(own.chunks(PAGE_BYTES)).for_each(|(all, own)| or_page(all, own));
+                    count_ones_in_bytes(all)
+                });
+                let more = libm::round(later.spec.estimate_items(later.set_bits) - before) as u64;
+                if before > 0.0 { items.saturating_sub(more) } else { 0 }
+            }
+            // The cast loses nothing: `renewed` is at most `sum`, so the result is at most `items`.
+            _ => (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64,
+        };
+        kept.unwrap_or(estimate).min(items)
     }
+}
+
+/// The numbers of items that were added again later, of all items, and of set bits.
+fn counts_of(&(renewed, sub_filters, _): &Part<'_>) -> (u64, u64, u64) {
+    (renewed, num_items(sub_filters), set_bits(sub_filters))
 }
 
 fn set_bits(sub_filters: &[SubFilter]) -> u64 {
