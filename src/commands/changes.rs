@@ -361,11 +361,14 @@ pub(super) fn merge_dump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comm
 /// key is missing. `None` if a merge failed for another reason.
 fn differing<T: Family>(ctx: Ctx, destination: &Key<'_>, payloads: &[&T]) -> Option<CommandError> {
     let base = value::<T>(destination).ok()?.or(payloads.first().copied())?;
-    let check = |&payload: &&T| {
-        base.check_mergeable(payload)?;
-        base.merging(&[payload], time_of_change(ctx, base))
-    };
-    payloads.iter().zip(1..).find_map(|(payload, number)| Some(CommandError::in_payload(number, check(payload).err()?)))
+    // The value with the longest chain of sub-filters so far.
+    let mut longest = base;
+    payloads.iter().zip(1..).find_map(|(&payload, number)| {
+        let checked = longest.check_mergeable(payload);
+        longest = if payload.num_bytes() > longest.num_bytes() { payload } else { longest };
+        let checked = checked.and_then(|()| base.merging(&[payload], time_of_change(ctx, base)));
+        Some(CommandError::in_payload(number, checked.err()?))
+    })
 }
 
 /// What a merge did to its destination.

@@ -142,17 +142,21 @@ fn damaged_fields(payload: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn a_payload_with_another_sub_filter_is_named() {
     let (_server, mut client) = Server::start().with_client();
-    client.expect("BF.RESERVE k 0.01 10 LAYOUT classic", "+OK");
-    add_many(&mut client, "BF.MADD k", "item:", 0..15);
+    for (key, items) in [("k", 15), ("short", 5)] {
+        client.expect(&format!("BF.RESERVE {key} 0.01 10 LAYOUT classic"), "+OK");
+        add_many(&mut client, &format!("BF.MADD {key}"), "item:", 0..items);
+    }
     let equal = client.dump("k");
     let (type_name, encoding, mut fields) = decode(&equal).expect("a payload");
     // The capacity of the second sub-filter.
     let Field::Unsigned(capacity) = &mut fields[12] else { panic!("{fields:?}") };
     *capacity -= 1;
     let other = encode(&type_name, encoding, &fields);
-    for payloads in [[&equal, &other], [&other, &equal]] {
-        let reply = client.call(&[b"BF.MERGEDUMP", &b"k"[..], payloads[0], payloads[1]]);
-        let number = if payloads[0] == &other { 1 } else { 2 };
+    // A destination without a second sub-filter takes that of the first payload.
+    let cases = [("k", [&equal, &other], 2), ("k", [&other, &equal], 1)];
+    let shorter = ["short", "missing"].map(|key| [(key, [&equal, &other], 2), (key, [&other, &equal], 2)]);
+    for (key, payloads, number) in cases.into_iter().chain(shorter.into_iter().flatten()) {
+        let reply = client.call(&[b"BF.MERGEDUMP", key.as_bytes(), payloads[0], payloads[1]]);
         let error = error_text(&reply).unwrap_or_default();
         assert!(error.starts_with(&format!("ERR payload {number}: filters differ in shape: ")), "{error}");
     }
