@@ -179,11 +179,13 @@ node_packages() {
     echo "$@"
 }
 
-# crates REQUIREMENT...: builds a Rust program from standard input with pinned crates, as $work/rust/release/program.
+# crates REQUIREMENT...: builds a Rust program from standard input with pinned crates, as $work/rust/release/program. A
+# requirement is NAME@VERSION or NAME@VERSION+FEATURE.
 crates() {
     cargo init --quiet --vcs none --edition 2021 --name program "$work/rust" 2>/dev/null
     cat >"$work/rust/src/main.rs"
-    printf '%s\n' "$@" | sed 's/@\(.*\)/ = "=\1"/' >>"$work/rust/Cargo.toml"
+    printf '%s\n' "$@" | sed -e 's/@\(.*\)+\(.*\)/ = { version = "=\1", features = ["\2"] }/' \
+        -e 's/@\(.*\)/ = "=\1"/' >>"$work/rust/Cargo.toml"
     (cd "$work/rust" && cargo build --quiet --release --target-dir .)
     echo "$@"
 }
