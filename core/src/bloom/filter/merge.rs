@@ -52,7 +52,7 @@ impl BloomFilter {
     /// sub-filters.
     ///
     /// If one of the merged sub-filters already has all bits of the union, the union has the same number of items.
-    /// Otherwise the number is estimated from the bits. It is at least the largest merged number, and at most the sum.
+    /// Otherwise the number is estimated from the bits. It is at least the largest merged number.
     ///
     /// # Errors
     /// [`Error::Incompatible`] if sub-filters differ. [`Error::RateExceeded`] if the union's false-positive rate would
@@ -68,7 +68,7 @@ impl BloomFilter {
         let is_within = self.windowing().is_none() || len <= MAX_SUB_FILTERS;
         Error::check_range(is_within, Parameter::SubFilters, format_args!("at most {MAX_SUB_FILTERS}"), len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
-        let mut whole = try_filled(others.len() + 1, true)?;
+        let mut merged = try_filled(others.len() + 1, (true, 0))?;
         // Items have the same bits in all slices if each slice has a single sub-filter.
         let spec = self.ring().filter(|_| len == plans.len()).map(|ring| Spec::of_lines(&ring.of_generation, 0));
         let mut later = spec.map(|spec| SubFilter::from_spec(spec?, 0, limit)).transpose()?;
@@ -86,11 +86,18 @@ impl BloomFilter {
             plan.unite(these);
             generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: 0 });
         }
-        let mut rest = &sub_filters[..];
+        let (mut rest, mut items) = (&sub_filters[..], 0);
         for (generation, plan) in generations.iter_mut().zip(&plans).rev() {
             let these;
             (rest, these) = rest.split_at(rest.len() - generation.len as usize);
-            generation.renewed = plan.renewed(these, &mut whole, later.as_mut());
+            generation.renewed = plan.renewed(these, &mut merged, later.as_mut());
+            items += num_items(these) - generation.renewed;
+        }
+        let largest = merged.iter().map(|&(_, items)| items).max();
+        let mut missing = largest.unwrap_or(0).saturating_sub(items);
+        for generation in &mut generations {
+            let fewer = missing.min(generation.renewed);
+            (generation.renewed, missing) = (generation.renewed - fewer, missing - fewer);
         }
         self.parts = match ring {
             Some(mut ring) => {
@@ -156,18 +163,20 @@ impl Planned<'_> {
         }
     }
 
-    /// Returns how many items of the merged slice, which has the sub-filters `these`, were added again later. `whole`
-    /// says which of the filters have all bits of the later slices, and `later` has these bits. Both then include this
-    /// slice.
+    /// Returns how many items of the merged slice, which has the sub-filters `these`, were added again later. `merged`
+    /// says of each filter whether it has all bits of the later slices, and how many items. `later` has these bits. Both
+    /// then include this slice.
     ///
     /// If one of the filters has all bits, its number is kept. Otherwise the number is estimated from the bits that
-    /// this slice adds to `later`. Without `later`, the fraction of such items is that in all filters together.
-    fn renewed(&self, these: &[SubFilter], whole: &mut [bool], later: Option<&mut SubFilter>) -> u64 {
+    /// this slice adds to `later`. Without `later`, or if too many of its bits are set, the fraction of such items is
+    /// that in all filters together.
+    fn renewed(&self, these: &[SubFilter], merged: &mut [(bool, u64)], later: Option<&mut SubFilter>) -> u64 {
         let (items, bits) = (num_items(these), set_bits(these));
         let (mut kept, mut renewed, mut sum) = (None, 0u128, 0u128);
-        let merged = once(self.own).chain(self.theirs.iter().map(counts_of));
-        for (whole, (one_renewed, one_items, one_bits)) in whole.iter_mut().zip(merged) {
+        let counts = once(self.own).chain(self.theirs.iter().map(counts_of));
+        for ((whole, of_one), (one_renewed, one_items, one_bits)) in merged.iter_mut().zip(counts) {
             *whole &= one_bits == bits;
+            *of_one += one_items - one_renewed;
             kept = kept.max(whole.then_some(one_renewed));
             (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
         }
@@ -181,12 +190,14 @@ impl Planned<'_> {
                     count_ones_in_bytes(all)
                 });
                 let more = libm::round(later.spec.estimate_items(later.set_bits) - before) as u64;
-                if before > 0.0 { items.saturating_sub(more) } else { 0 }
+                let fresh = if before > 0.0 { more } else { items };
+                (later.set_bits <= later.spec.num_bits / 16 * 15).then(|| items.saturating_sub(fresh))
             }
-            // The cast loses nothing: `renewed` is at most `sum`, so the result is at most `items`.
-            _ => (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64,
+            _ => None,
         };
-        kept.unwrap_or(estimate).min(items)
+        // The cast loses nothing: `renewed` is at most `sum`, so the result is at most `items`.
+        let share = || (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
+        kept.or(estimate).unwrap_or_else(share).min(items)
     }
 }
 

@@ -249,6 +249,25 @@ fn unions_report_how_many_items_came_again() {
     assert_eq!(grown.num_items(), 2400 - 2400 * 1100 / (2200 + 2400) + of_newer);
 }
 
+/// A merge of one item hardly changes the number of a full window, however many slices it has.
+#[test]
+fn a_merge_of_one_item_keeps_the_number_of_a_full_window() {
+    for (refresh, slices) in [(false, 2), (false, 16), (false, 60), (true, 16)] {
+        let mut full = filter(slices, refresh, 12_000, 0);
+        for slice in 0..slices {
+            drop(full.advance(slice.into()));
+            let len = 12_000 / slices;
+            add(&mut full, &(slice * len..(slice + 1) * len).collect::<Vec<_>>(), slice.into());
+        }
+        let (before, mut one) = (full.num_items(), filter(slices, refresh, 12_000, 0));
+        drop(one.advance((slices - 1).into()));
+        add(&mut one, &[u32::MAX], (slices - 1).into());
+        assert_eq!(full.merge(&[&one], &Unlimited), Ok(true));
+        let after = full.num_items();
+        assert!((before..=before + 1).contains(&after), "{before} {after} with refresh {refresh} in {slices} slices");
+    }
+}
+
 /// An item counts once, no matter in which slices the merged filters have it. The estimate of `n` items from set bits
 /// has a standard deviation of 0.25 % at 10,000 items.
 #[test]
