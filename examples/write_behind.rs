@@ -42,7 +42,7 @@ type Part = (Counter, Option<String>);
 /// Members that the server may lack.
 struct WriteBehind {
     key: &'static str,
-    /// What was added since the last flush, and what that flush sent or failed to send.
+    /// What was added since the last flush, and before it since the one before, or since the last that succeeded.
     parts: Mutex<[Part; 2]>,
 }
 
@@ -79,7 +79,7 @@ impl WriteBehind {
         Ok(())
     }
 
-    /// Sends what was added since the last flush, and what that flush sent or failed to send.
+    /// Sends both parts. If that succeeds, only the newer one is kept, to be sent again.
     fn flush(&self, server: &mut Connection) -> Result<(), Failure> {
         let (bytes, first, added) = {
             let [new, old] = &mut *self.parts();

@@ -2,8 +2,8 @@
 
 A hot key gets one LC.MERGEDUMP an interval from each process instead of a command for each list of members. Every
 interval begins with an empty counter, and is sent again with the next one, which changes nothing unless the server has
-lost it (DEL, LC.CLEAR, expiry, eviction, a failover). So a loss takes nothing that was added less than an interval
-before it.
+lost it (DEL, LC.CLEAR, expiry, eviction, a failover). So a loss before the end takes nothing that was added less than
+an interval before it.
 """
 
 import asyncio
@@ -127,6 +127,15 @@ class Collected:
         with self._lock:
             self._flushed = self._older = None
 
+    def _forgets_all(self) -> bool:
+        """Forgets what can no longer be sent, since the time of EXAT or PXAT is over. Returns whether any of it was
+        added since the last flush."""
+        with self._lock:
+            is_new = self._member is not None
+            self._counter = None if self._empty is None else self._empty.copy()
+            self._member = self._flushed = self._older = None
+        return is_new
+
     def is_started(self) -> bool:
         return self._empty is not None
 
@@ -192,25 +201,30 @@ class Collected:
         if member is None:
             return
         try:
+            if self._options["exat"] is not None or self._options["pxat"] is not None:
+                # After that time this fails, and the transaction would make a key without a time to live.
+                yield [self._creation(member)]
             if not self._is_known:
                 # After an error, the key may have other parameters.
                 yield from self.reading(member)
             now, sent = self._taken()
             is_manual = sent.window is not None and sent.manual
-            commands: Transaction = [
-                ["EXISTS", self._key],
-                self._creation(member),
-                ["LC.MERGEDUMP", self._key, sent.to_bytes()],
-            ]
+            commands: Transaction = [["EXISTS", self._key], self._creation(member)]
+            if is_manual:
+                # A key that was made anew begins with slice 0, and takes members of slice 1 at most.
+                commands.append(["LC.ADVANCE", self._key, sent.newest_slice or 0])
+            commands.append(["LC.MERGEDUMP", self._key, sent.to_bytes()])
             if is_manual:
                 commands.append(["LC.INFO", self._key, "SLICE"])
             replies = yield commands
-            for reply in replies:
-                if isinstance(reply, Exception):
+            for words, reply in zip(commands, replies, strict=True):
+                if isinstance(reply, Exception) and not (words[0] == "LC.ADVANCE" and "bad slice" in str(reply)):
                     raise reply
             clock = (yield [["TIME"]])[0] if self._follows_clock else None
-        except BaseException:
+        except BaseException as error:
             self._is_known = False
+            if str(error).endswith(" has passed") and not self._forgets_all():
+                return
             raise
         with self._lock:
             if now - self._begun >= self._interval:
@@ -218,7 +232,7 @@ class Collected:
             if clock is not None:
                 self._takes_time(clock)
             if is_manual:
-                self._takes_slice(replies[3])
+                self._takes_slice(replies[-1])
         # If the key was missing, it may have other parameters than before.
         self._is_known = bool(replies[0])
 
@@ -230,8 +244,7 @@ class Collected:
             if self._member is not None:
                 if self._flushed is not None:
                     counter = self._joined(self._flushed.counter, counter)
-                self._flushed = Part(counter, self._member)
-                self._counter, self._member = empty.copy(), None
+                self._flushed, self._counter, self._member = Part(counter, self._member), empty.copy(), None
             sent = empty.copy()
             for part in (self._flushed, self._older):
                 if part is not None:
@@ -422,6 +435,8 @@ class WriteBehind:
         # Whatever failed before has healed, unless members had to be left out.
         if not self._collected.left_out:
             self._failed = None
+        elif self._failed is None:
+            self._failed = Error("members were left out, because the key was made anew with another seed")
 
     def close(self) -> None:
         """Sends what was collected, and ends the thread. Raises the error if that fails; it may be called again."""
@@ -432,9 +447,11 @@ class WriteBehind:
             thread.join()
         with self._sending:
             self._flush()
-            self._collected.forget_sent()
+            # Otherwise another thread has begun anew.
+            if self._thread is None:
+                self._collected.forget_sent()
+                _OPEN.discard(self)
         self._raise_failure()
-        _OPEN.discard(self)
 
     def __enter__(self) -> "WriteBehind":
         return self
@@ -568,6 +585,8 @@ class AsyncWriteBehind:
         # Whatever failed before has healed, unless members had to be left out.
         if not self._collected.left_out:
             self._failed = None
+        elif self._failed is None:
+            self._failed = Error("members were left out, because the key was made anew with another seed")
 
     async def close(self) -> None:
         """Sends what was collected, and ends the task. Raises the error if that fails; it may be called again."""
@@ -577,7 +596,9 @@ class AsyncWriteBehind:
                 task.cancel()
         async with self._sending:
             await self._flush()
-            self._collected.forget_sent()
+            # Otherwise another task has begun anew.
+            if self._task is None:
+                self._collected.forget_sent()
         self._raise_failure()
 
     async def __aenter__(self) -> "AsyncWriteBehind":

@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.retry import Retry
 
-from rollcall_redis import Counter, ParameterError
+from rollcall_redis import Counter, Error, ParameterError
 from rollcall_redis.redis import AsyncWriteBehind, WriteBehind
 from rollcall_redis.redis._write_behind import passes
 
@@ -202,8 +202,10 @@ def test_a_loss_takes_only_what_was_added_an_interval_before(client: redis.Redis
     with WriteBehind(client, "k", interval, exact=65536) as behind:
         for number in range(400):
             member = b"%d" % number
+            begun = time.monotonic()
             behind.add(member)
-            added[member] = time.monotonic()
+            # An add may end late. Then the member may be this much younger.
+            added[member] = begun - (time.monotonic() - begun)
             if flushes and number % 7 == 0:
                 behind.flush()
             if number % 11 == 0:
@@ -261,9 +263,42 @@ def test_other_parameters_lose_no_later_add(client: redis.Redis, members: int) -
             behind.flush()
         # What came before can be listed only while it is exact. What comes now is kept in any case.
         behind.update(f"now:{number}" for number in range(100))
-        behind.flush()
+        if members < 250:
+            behind.flush()
+        else:
+            with pytest.raises(Error, match="members were left out"):
+                behind.flush()
         behind.update(f"later:{number}" for number in range(100))
     assert count(client) == (1 + members if members < 250 else 1) + 200
+
+
+def test_a_time_that_is_over_brings_no_key_back(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER, pxat=int(time.time() * 1000) + 500) as behind:
+        behind.add("a")
+        behind.flush()
+        wait_until(lambda: not client.exists("k"))
+        # What was sent has expired with the key. What is added now is rejected once.
+        behind.flush()
+        behind.add("b")
+        with pytest.raises(ResponseError, match="has passed"):
+            behind.flush()
+    assert not client.exists("k")
+
+
+def test_a_manual_window_that_was_lost_is_where_it_was(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER, window=40, slices=4, manual=True) as behind:
+        behind.add("a")
+        client.execute_command("LC.ADVANCE", "k", 5)  # type: ignore[no-untyped-call]
+        behind.flush()
+        behind.add("b")
+        behind.flush()
+        client.delete("k")
+        behind.flush()
+        assert client.execute_command("LC.COUNTSINCE", "k", 1) == 1  # type: ignore[no-untyped-call]
+        client.execute_command("LC.ADVANCE", "k", 7)  # type: ignore[no-untyped-call]
+        behind.flush()
+        behind.add("c")
+    assert Counter.download(client, "k").newest_slice == 7
 
 
 def make_anew(client: redis.Redis) -> None:
@@ -292,6 +327,18 @@ def test_members_that_were_left_out_raise_an_error(client: redis.Redis, call: Ca
     behind.add("c")
     behind.close()
     assert 2 <= count(client) <= 3
+
+
+def test_members_of_a_lost_key_that_were_left_out_raise_an_error(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER) as behind:
+        behind.update(str(number) for number in range(2000))
+        behind.flush()
+        client.delete("k")
+        # The key is made anew, so the next flush reads its parameters first.
+        behind.flush()
+        make_anew(client)
+        with pytest.raises(Error, match="members were left out"):
+            behind.flush()
 
 
 def test_errors_that_a_retry_heals_are_not_raised(client: redis.Redis) -> None:
