@@ -164,8 +164,8 @@ impl Planned<'_> {
     }
 
     /// Returns how many items of the merged slice, which has the sub-filters `these`, were added again later. `merged`
-    /// says of each filter whether it has all bits of the later slices, and how many items. `later` has these bits. Both
-    /// then include this slice.
+    /// says of each filter whether it has all bits of the later slices, and how many items it has there. `later` has
+    /// the bits of these slices. Both then include this slice.
     ///
     /// If one of the filters has all bits, its number is kept. Otherwise the number is estimated from the bits that
     /// this slice adds to `later`. Without `later`, or if too many of its bits are set, the fraction of such items is
