@@ -112,29 +112,34 @@ class Collected:
         """Whether the key has a window that goes by the server's clock."""
         self._is_known = False
         """Whether the parameters are those of the key, as far as this process knows."""
-        self.left_out = False
-        """Whether members were left out since the last error that was raised, because the key has other parameters."""
+        self._lost: BaseException | None = None
+        """Why members can never be sent. The next call raises it."""
 
     def starts_empty(self) -> None:
         """Forgets what was collected, in a forked child: its parent sends that."""
         self._lock = threading.Lock()
         self._counter = None if self._empty is None else self._empty.copy()
-        self._member = self._flushed = self._older = None
-        self.left_out = False
+        self._member = self._flushed = self._older = self._lost = None
 
     def forget_sent(self) -> None:
         """Forgets what was sent: no later flush may bring it back."""
         with self._lock:
             self._flushed = self._older = None
 
-    def _forgets_all(self) -> bool:
-        """Forgets what can no longer be sent, since the time of EXAT or PXAT is over. Returns whether any of it was
-        added since the last flush."""
+    def _forget_all(self, error: BaseException, is_new: bool) -> None:
+        """Forgets what can no longer be sent, since the time of EXAT or PXAT is over. What was sent before was to
+        expire."""
         with self._lock:
-            is_new = self._member is not None
+            if is_new or self._member is not None:
+                self._lost = error
             self._counter = None if self._empty is None else self._empty.copy()
             self._member = self._flushed = self._older = None
-        return is_new
+
+    def loss(self) -> BaseException | None:
+        """Why members can never be sent; once for each loss."""
+        with self._lock:
+            lost, self._lost = self._lost, None
+        return lost
 
     def is_started(self) -> bool:
         return self._empty is not None
@@ -147,17 +152,17 @@ class Collected:
         listed."""
         try:
             newer.merge(older, now=self.now())
-        except Error:
+        except Error as error:
             if older.is_exact:
                 newer.update(older.members(), now=self.now())
             else:
-                self.left_out = True
+                self._lost = Error(f"members were left out: {error}")
         return newer
 
     def collect_one(self, member: Member) -> bool:
         """Adds a member, unless it is the first since the last flush. Returns whether it did."""
         with self._lock:
-            if self._member is None or self._counter is None:
+            if self._member is None or self._counter is None or self._lost is not None:
                 return False
             self._counter.add(member, self.now())
         return True
@@ -174,10 +179,11 @@ class Collected:
                     return
             counter.update(items, width=width, nulls=nulls, now=self.now())
 
-    def reading(self, member: bytes) -> Steps:
+    def reading(self, member: bytes, creates: bool = True) -> Steps:
         """Reads the parameters of the key. A missing key is created with a member, because LC.RESERVE makes no VOLATILE
         windows."""
-        yield [self._creation(member)]
+        if creates:
+            yield [self._creation(member)]
         (dumped,) = yield [["DUMP", self._key]]
         if dumped is None:
             raise KeyMissingError(f"the key {self._key!r} was deleted as soon as it was made")
@@ -196,20 +202,26 @@ class Collected:
 
     def flushing(self) -> Steps:
         """Sends what the server may lack."""
-        members = (self._member, *(part.member for part in (self._flushed, self._older) if part is not None))
-        member = next((member for member in members if member is not None), None)
+        with self._lock:
+            is_new = self._member is not None
+            older = [part.member for part in (self._flushed, self._older) if part is not None]
+            member = next(iter(older), None) if self._member is None else self._member
         if member is None:
             return
         try:
-            if self._options["exat"] is not None or self._options["pxat"] is not None:
+            # The creation would move a member that is not new to the present slice, so it is sent only if it is needed.
+            creates = is_new or not (yield [["EXISTS", self._key]])[0]
+            if creates and (self._options["exat"] is not None or self._options["pxat"] is not None):
                 # After that time this fails, and the transaction would make a key without a time to live.
                 yield [self._creation(member)]
             if not self._is_known:
                 # After an error, the key may have other parameters.
-                yield from self.reading(member)
+                yield from self.reading(member, creates)
             now, sent = self._taken()
             is_manual = sent.window is not None and sent.manual
-            commands: Transaction = [["EXISTS", self._key], self._creation(member)]
+            commands: Transaction = [["EXISTS", self._key]]
+            if creates:
+                commands.append(self._creation(member))
             if is_manual:
                 # A key that was made anew begins with slice 0, and takes members of slice 1 at most.
                 commands.append(["LC.ADVANCE", self._key, sent.newest_slice or 0])
@@ -217,15 +229,21 @@ class Collected:
             if is_manual:
                 commands.append(["LC.INFO", self._key, "SLICE"])
             replies = yield commands
+            if replies[0] == 0 and (not creates or isinstance(replies[1], Exception)):
+                # The merge has made a key without the options.
+                yield [["UNLINK", self._key]]
+                if not creates:
+                    raise KeyMissingError(f"the key {self._key!r} was deleted between two commands")
             for words, reply in zip(commands, replies, strict=True):
                 if isinstance(reply, Exception) and not (words[0] == "LC.ADVANCE" and "bad slice" in str(reply)):
                     raise reply
             clock = (yield [["TIME"]])[0] if self._follows_clock else None
         except BaseException as error:
             self._is_known = False
-            if str(error).endswith(" has passed") and not self._forgets_all():
-                return
-            raise
+            if not str(error).endswith(" has passed"):
+                raise
+            self._forget_all(error, is_new)
+            return
         with self._lock:
             if now - self._begun >= self._interval:
                 self._begun, self._older, self._flushed = now, self._flushed, None
@@ -410,7 +428,7 @@ class WriteBehind:
 
     def add(self, member: Member) -> None:
         """Adds a member."""
-        if self._failed is not None or self._thread is None or not self._collected.collect_one(member):
+        if self._failed is not None or not self._collected.collect_one(member) or self._thread is None:
             self.update((member,))
 
     def update(
@@ -421,6 +439,9 @@ class WriteBehind:
             if self._thread is None:
                 self._start(block, width, nulls)
             self._collected.collect(block, width, nulls)
+            if self._thread is None:
+                # Another thread has closed this meanwhile.
+                self._start(block, width, nulls)
         self._raise_failure()
 
     def flush(self) -> None:
@@ -432,11 +453,8 @@ class WriteBehind:
 
     def _flush(self) -> None:
         self._run(self._collected.flushing())
-        # Whatever failed before has healed, unless members had to be left out.
-        if not self._collected.left_out:
-            self._failed = None
-        elif self._failed is None:
-            self._failed = Error("members were left out, because the key was made anew with another seed")
+        # Whatever failed before has healed.
+        self._failed = None
 
     def close(self) -> None:
         """Sends what was collected, and ends the thread. Raises the error if that fails; it may be called again."""
@@ -482,13 +500,11 @@ class WriteBehind:
                 with self._sending:
                     self._flush()
             except Exception as error:
-                if not passes(error):
-                    self._failed = error
-                elif not self._collected.left_out:
-                    self._failed = None
+                self._failed = None if passes(error) else error
 
     def _raise_failure(self) -> None:
-        failed, self._failed, self._collected.left_out = self._failed, None, False
+        failed, self._failed = self._failed, None
+        failed = self._collected.loss() or failed
         if failed is not None:
             raise failed
 
@@ -582,11 +598,8 @@ class AsyncWriteBehind:
 
     async def _flush(self) -> None:
         await self._run(self._collected.flushing())
-        # Whatever failed before has healed, unless members had to be left out.
-        if not self._collected.left_out:
-            self._failed = None
-        elif self._failed is None:
-            self._failed = Error("members were left out, because the key was made anew with another seed")
+        # Whatever failed before has healed.
+        self._failed = None
 
     async def close(self) -> None:
         """Sends what was collected, and ends the task. Raises the error if that fails; it may be called again."""
@@ -625,13 +638,11 @@ class AsyncWriteBehind:
                 async with self._sending:
                     await self._flush()
             except Exception as error:
-                if not passes(error):
-                    self._failed = error
-                elif not self._collected.left_out:
-                    self._failed = None
+                self._failed = None if passes(error) else error
 
     def _raise_failure(self) -> None:
-        failed, self._failed, self._collected.left_out = self._failed, None, False
+        failed, self._failed = self._failed, None
+        failed = self._collected.loss() or failed
         if failed is not None:
             raise failed
 

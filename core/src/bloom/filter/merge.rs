@@ -90,7 +90,7 @@ impl BloomFilter {
         for (generation, plan) in generations.iter_mut().zip(&plans).rev() {
             let these;
             (rest, these) = rest.split_at(rest.len() - generation.len as usize);
-            generation.renewed = plan.renewed(these, &mut merged, later.as_mut());
+            generation.renewed = plan.renewed(these, items, &mut merged, later.as_mut());
             items += num_items(these) - generation.renewed;
         }
         let largest = merged.iter().map(|&(_, items)| items).max();
@@ -163,14 +163,20 @@ impl Planned<'_> {
         }
     }
 
-    /// Returns how many items of the merged slice, which has the sub-filters `these`, were added again later. `merged`
-    /// says of each filter whether it has all bits of the later slices, and how many items it has there. `later` has
-    /// the bits of these slices. Both then include this slice.
+    /// Returns how many items of the merged slice, which has the sub-filters `these`, were added again later. The later
+    /// slices have `counted` items. `merged` says of each filter whether it has all bits of them, and how many items
+    /// it has there. `later` has their bits. Both then include this slice.
     ///
-    /// If one of the filters has all bits, its number is kept. Otherwise the number is estimated from the bits that
-    /// this slice adds to `later`. Without `later`, or if too many of its bits are set, the fraction of such items is
+    /// If one of the filters has all bits, its number is kept. Otherwise the number is estimated from the bits of this
+    /// slice and `later` together. Without `later`, or if too many of these bits are set, the fraction of such items is
     /// that in all filters together.
-    fn renewed(&self, these: &[SubFilter], merged: &mut [(bool, u64)], later: Option<&mut SubFilter>) -> u64 {
+    fn renewed(
+        &self,
+        these: &[SubFilter],
+        counted: u64,
+        merged: &mut [(bool, u64)],
+        later: Option<&mut SubFilter>,
+    ) -> u64 {
         let (items, bits) = (num_items(these), set_bits(these));
         let (mut kept, mut renewed, mut sum) = (None, 0u128, 0u128);
         let counts = once(self.own).chain(self.theirs.iter().map(counts_of));
@@ -182,15 +188,14 @@ impl Planned<'_> {
         }
         let estimate = match (later, these) {
             (Some(later), [only]) => {
-                let before = later.spec.estimate_items(later.set_bits);
                 let (all, own) = (bytemuck::cast_slice_mut(&mut later.lines), only.as_bytes());
                 let pieces = all.chunks_mut(PIECE_BYTES).zip(own.chunks(PIECE_BYTES));
                 later.set_bits = parallel::sum(pieces, own.len(), |(all, own)| {
                     all.chunks_mut(PAGE_BYTES).zip(own.chunks(PAGE_BYTES)).for_each(|(all, own)| or_page(all, own));
                     count_ones_in_bytes(all)
                 });
-                let more = libm::round(later.spec.estimate_items(later.set_bits) - before) as u64;
-                let fresh = if before > 0.0 { more } else { items };
+                let all = libm::round(later.spec.estimate_items(later.set_bits)) as u64;
+                let fresh = if counted > 0 { all.saturating_sub(counted) } else { items };
                 (later.set_bits <= later.spec.num_bits / 16 * 15).then(|| items.saturating_sub(fresh))
             }
             _ => None,
