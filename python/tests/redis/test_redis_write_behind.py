@@ -309,7 +309,7 @@ class Slow(redis.Connection):
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         time.sleep(0.06)
-        super().send_packed_command(command, check_health)
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 
 
 def test_a_time_that_passes_in_a_flush_brings_no_key_back(client: redis.Redis, server: Any) -> None:
