@@ -67,6 +67,9 @@ def passes(error: BaseException) -> bool:
     """Whether the same command may succeed later: the server is away, is loading, is full, or has become a replica, or
     the key was deleted as soon as it was made."""
     names = {base.__name__ for base in type(error).__mro__}
+    if not names.isdisjoint({"AuthenticationError", "AuthorizationError"}):
+        # Both are errors of the connection, too.
+        return False
     if isinstance(error, OSError) or not names.isdisjoint(PASSING_CLASSES):
         return True
     # redis-py puts words of its own before the server's, for a command in a pipeline.
@@ -173,11 +176,10 @@ class Collected:
             if counter is None:
                 # There was no member yet, and there is none among these items.
                 return
-            if self._member is None:
-                self._member = first_of(items, width, nulls)
-                if self._member is None:
-                    return
-            counter.update(items, width=width, nulls=nulls, now=self.now())
+            member = first_of(items, width, nulls) if self._member is None else self._member
+            if member is not None:
+                counter.update(items, width=width, nulls=nulls, now=self.now())
+                self._member = member
 
     def reading(self, member: bytes, creates: bool = True) -> Steps:
         """Reads the parameters of the key. A missing key is created with a member, because LC.RESERVE makes no VOLATILE
@@ -204,8 +206,10 @@ class Collected:
         """Sends what the server may lack."""
         with self._lock:
             is_new = self._member is not None
-            older = [part.member for part in (self._flushed, self._older) if part is not None]
-            member = next(iter(older), None) if self._member is None else self._member
+            newest = self._flushed or self._older
+            if not is_new and newest is not None and self._has_expired():
+                newest = self._flushed = self._older = None
+            member = newest.member if newest is not None and self._member is None else self._member
         if member is None:
             return
         try:
@@ -253,6 +257,11 @@ class Collected:
                 self._takes_slice(replies[-1])
         # If the key was missing, it may have other parameters than before.
         self._is_known = bool(replies[0])
+
+    def _has_expired(self) -> bool:
+        """Whether no member that was sent is in the window any more."""
+        parts = (self._flushed, self._older)
+        return all(part is None or part.counter.count(now=self.now()) == 0 for part in parts)
 
     def _taken(self) -> tuple[float, Counter]:
         """What the server may lack, and when it was taken."""
@@ -574,9 +583,13 @@ class AsyncWriteBehind:
         self._task: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
 
+    def _runs(self) -> bool:
+        """Whether the task runs. It ends with its loop, of which an application may have several."""
+        return self._task is not None and not self._task.done()
+
     async def add(self, member: Member) -> None:
         """Adds a member."""
-        if self._failed is not None or self._task is None or not self._collected.collect_one(member):
+        if self._failed is not None or not self._runs() or not self._collected.collect_one(member):
             await self.update((member,))
 
     async def update(
@@ -584,7 +597,7 @@ class AsyncWriteBehind:
     ) -> None:
         """Adds members: any iterable, or a column as `Counter.update` takes it."""
         for block in blocks(members, width):
-            if self._task is None:
+            if not self._runs():
                 await self._start(block, width, nulls)
             self._collected.collect(block, width, nulls)
         self._raise_failure()
@@ -603,15 +616,12 @@ class AsyncWriteBehind:
 
     async def close(self) -> None:
         """Sends what was collected, and ends the task. Raises the error if that fails; it may be called again."""
-        task, self._task = self._task, None
-        if task is not None:
-            async with self._sending:
-                task.cancel()
         async with self._sending:
+            if self._task is not None:
+                self._task.cancel()
+                self._task = None
             await self._flush()
-            # Otherwise another task has begun anew.
-            if self._task is None:
-                self._collected.forget_sent()
+            self._collected.forget_sent()
         self._raise_failure()
 
     async def __aenter__(self) -> "AsyncWriteBehind":
@@ -622,7 +632,7 @@ class AsyncWriteBehind:
 
     async def _start(self, members: Any, width: int | None, nulls: Nulls) -> None:
         async with self._sending:
-            if self._task is not None:
+            if self._runs():
                 return
             if not self._collected.is_started():
                 member = first_of(members, width, nulls)

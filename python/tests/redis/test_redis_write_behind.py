@@ -17,7 +17,14 @@ import pytest
 import redis
 import redis.asyncio
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    ConnectionError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
 from redis.retry import Retry
 
 from rollcall_redis import Counter, Error, ParameterError
@@ -111,10 +118,15 @@ def test_members_of_every_form_are_taken(client: redis.Redis) -> None:
         with WriteBehind(client, "k", NEVER) as behind:
             behind.update(members, **options)
         assert count(client) == expected, members
+    client.delete("k")
     with WriteBehind(client, "k", NEVER) as behind:
-        for rejected in ("text", "", pa.array(["x", None]), pa.array([None, "x"])):
+        behind.add("a")
+        behind.flush()
+        rejections: list[Any] = ["text", "", pa.array(["x", None]), pa.array([None, "x"]), ["x", 5]]
+        for rejected in rejections:
             with pytest.raises(TypeError):
                 behind.update(rejected)
+    assert count(client) == 1
 
 
 def test_a_missing_key_is_made_with_the_options(client: redis.Redis) -> None:
@@ -279,7 +291,7 @@ def test_other_parameters_lose_no_later_add(client: redis.Redis, members: int) -
 
 
 def test_a_time_that_is_over_brings_no_key_back(client: redis.Redis) -> None:
-    with WriteBehind(client, "k", NEVER, pxat=int(time.time() * 1000) + 500) as behind:
+    with WriteBehind(client, "k", NEVER, pxat=int(time.time() * 1000) + 2000) as behind:
         behind.add("a")
         behind.flush()
         wait_until(lambda: not client.exists("k"))
@@ -293,8 +305,9 @@ def test_a_time_that_is_over_brings_no_key_back(client: redis.Redis) -> None:
 
 @pytest.mark.parametrize("interval", [FAST, NEVER])
 def test_members_after_that_time_raise_an_error(client: redis.Redis, interval: float) -> None:
-    behind = WriteBehind(client, "k", interval, pxat=int(time.time() * 1000) + 300)
+    behind = WriteBehind(client, "k", interval, pxat=int(time.time() * 1000) + 2000)
     behind.add("a")
+    behind.flush()
     wait_until(lambda: not client.exists("k"))
     with pytest.raises(ResponseError, match="has passed"):
         behind.add("b")
@@ -315,8 +328,8 @@ class Slow(redis.Connection):
 def test_a_time_that_passes_in_a_flush_brings_no_key_back(client: redis.Redis, server: Any) -> None:
     pool = redis.ConnectionPool(connection_class=Slow, port=server.port)
     with redis.Redis(connection_pool=pool) as slow:
-        for start in range(0, 60, 10):
-            at = int(time.time() * 1000) + 700 + start
+        for start in range(0, 60, 20):
+            at = int(time.time() * 1000) + 1500 + start
             with WriteBehind(slow, "k", NEVER, pxat=at) as behind:
                 behind.add("a")
                 time.sleep(max(0.0, at / 1000 - 0.1 - time.time()))
@@ -335,6 +348,16 @@ def test_expired_members_do_not_return(client: redis.Redis) -> None:
         client.execute_command("LC.ADVANCE", "k", 9)  # type: ignore[no-untyped-call]
         wait_until(lambda: is_sent(behind))
         assert count(client) == 0
+
+
+def test_expired_members_do_not_make_a_key(client: redis.Redis) -> None:
+    with WriteBehind(client, "k", NEVER, window=2, slices=2, volatile=True) as behind:
+        behind.update(["a", "b"])
+        behind.flush()
+        wait_until(lambda: not client.exists("k"))
+        time.sleep(1)
+        behind.flush()
+        assert not client.exists("k")
 
 
 def test_a_manual_window_that_was_lost_is_where_it_was(client: redis.Redis) -> None:
@@ -396,9 +419,10 @@ def test_members_of_a_lost_key_that_were_left_out_raise_an_error(client: redis.R
 def test_errors_that_a_retry_heals_are_not_raised(client: redis.Redis) -> None:
     behind = WriteBehind(client, "k", FAST)
     behind.add("a")
-    client.delete("k")
-    client.set("k", "x")
-    behind.add("b")
+    with behind._sending:
+        client.delete("k")
+        client.set("k", "x")
+        behind.add("b")
     wait_until(lambda: behind._failed is not None)
     client.delete("k")
     wait_until(lambda: behind._failed is None)
@@ -406,7 +430,7 @@ def test_errors_that_a_retry_heals_are_not_raised(client: redis.Redis) -> None:
     behind.close()
     # After a close it begins again, and the end of the process would send the rest.
     behind.add("d")
-    wait_until(lambda: count(client) == 4)
+    wait_until(lambda: {b"b", b"c", b"d"} <= set(Counter.download(client, "k").members()))
     behind.close()
 
 
@@ -422,6 +446,11 @@ def test_an_iterator_may_add_members_itself(client: redis.Redis) -> None:
         behind.flush()
         behind.add("x" * 20_000)
     assert count(client) == 4
+
+
+def test_a_wrong_password_is_raised() -> None:
+    assert passes(ConnectionError())
+    assert not passes(AuthenticationError())
 
 
 @pytest.mark.parametrize(("text", "expected"), [("MISCONF no disk", True), ("NOPERM no", False)])
@@ -456,8 +485,9 @@ def test_a_server_that_is_away_or_fails_over_gets_all(two_servers: tuple[int, in
         behind.flush()
         assert client.execute_command("WAIT", 1, 10_000) == 1
         # The primary is killed, and nobody answers for a time.
-        Moving.at = UNREACHABLE
-        pool.disconnect()
+        with behind._sending:
+            Moving.at = UNREACHABLE
+            pool.disconnect()
         for member in sent[100:300]:
             behind.add(member)
         with pytest.raises(ConnectionError):
@@ -482,10 +512,10 @@ def test_errors_that_no_retry_heals_are_raised(client: redis.Redis) -> None:
         behind.add("a")
     behind = WriteBehind(client, "k", FAST)
     behind.add("a")
-    behind.flush()
-    client.delete("k")
-    client.set("k", "x")
-    behind.add("b")
+    with behind._sending:
+        client.delete("k")
+        client.set("k", "x")
+        behind.add("b")
     with pytest.raises(ResponseError, match="WRONGTYPE"):
         for _ in range(2000):
             behind.add("c")
@@ -604,6 +634,30 @@ def test_asyncio(server: Any, client: redis.Redis) -> None:
                 await behind.close()
 
     asyncio.run(work())
+
+
+def test_asyncio_goes_on_in_another_loop(server: Any, client: redis.Redis) -> None:
+    behinds: list[AsyncWriteBehind] = []
+
+    async def first() -> None:
+        async with redis.asyncio.Redis(port=server.port) as other:
+            behinds.append(AsyncWriteBehind(other, "k", NEVER))
+            await behinds[0].add("a")
+
+    async def second() -> None:
+        (behind,) = behinds
+        async with redis.asyncio.Redis(port=server.port) as other:
+            behind._client, behind._interval = other, FAST
+            await behind.add("b")
+            for _ in range(1000):
+                if count(client) == 2:
+                    break
+                await asyncio.sleep(0.01)
+            assert count(client) == 2
+            await behind.close()
+
+    asyncio.run(first())
+    asyncio.run(second())
 
 
 async def update_and_close(behind: AsyncWriteBehind, members: list[str]) -> None:
